@@ -1,0 +1,1 @@
+"""What all objects share: documents, records, times, patches, errors. Pure; imports nothing of ours."""
