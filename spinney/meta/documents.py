@@ -7,10 +7,13 @@ path and share the rest, which is three hundred times cheaper than a deep copy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
-Document: TypeAlias = "dict[str, Json]"
+if TYPE_CHECKING:
+    Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+    Document: TypeAlias = "dict[str, Json]"
+else:  # msgspec knows no recursive types: in a record, these mean "left as it stands"
+    Json, Document = Any, dict
 Path: TypeAlias = "Sequence[str | int]"
 
 DEPTH_MAX = 100
@@ -116,6 +119,11 @@ def same(one: Json, other: Json) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return one == other
+
+
+def same_content(one: Json, other: Json) -> bool:
+    """Whether two values say the same, with absent, null and empty ones being alike."""
+    return same(None if one in ("", [], {}) else one, None if other in ("", [], {}) else other)
 
 
 def plain(value: object) -> Json:

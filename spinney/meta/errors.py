@@ -95,10 +95,24 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def shown(value: Json) -> str:
     """Return a value as errors repeat it: strings in quotes, long ones cut."""
-    text = msgspec.json.encode(value).decode("utf-8", "replace")
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (OverflowError, ValueError, RecursionError):
+        text = _shown_anyhow(value)
     if len(text) <= FOUND_LENGTH_MAX:
         return text
     return f"{text[:FOUND_LENGTH_MAX]}… ({len(text)} characters)"
+
+
+def _shown_anyhow(value: Json) -> str:
+    """Show what no JSON text can hold: half surrogate pairs, integers beyond 64 bits."""
+    if isinstance(value, str):
+        return json_string(value)
+    if isinstance(value, int):
+        return (
+            str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
+        )
+    return "an object" if isinstance(value, dict) else "a list"
 
 
 class SpinneyError(Exception):
@@ -238,7 +252,7 @@ def _by_manager(pairs: tuple[tuple[str, str], ...]) -> str:
 
 def json_string(text: str) -> str:
     """Return a text in JSON quotes."""
-    return msgspec.json.encode(text).decode()
+    return msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()
 
 
 class Invalid(ApiError):

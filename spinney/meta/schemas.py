@@ -7,6 +7,7 @@ that must know keys of lists read it; none of them knows a kind.
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -72,6 +73,9 @@ class Schema(Record):
     type_name: str = ""
     """What people call the type: `PodCliqueTemplate`, `PodSpec`, `Duration`."""
 
+    type_doc: str = ""
+    """What the type is, where `doc` says what the field is."""
+
     ours: bool = False
     core: str = ""
     """The Kubernetes definition this was made from."""
@@ -85,13 +89,17 @@ class Schema(Record):
 ANY = Schema(open=True)
 
 
+@functools.cache
 def schema_of(record: type[Record], resolve: Resolve) -> Schema:
-    """Return the schema a record's fields declare, in their order."""
-    hints = typing.get_type_hints(record, include_extras=True)
+    """Return the schema a record's fields declare, in their order.
+
+    A record below that is a view of a Kubernetes type names it (`CORE = "ObjectMeta"`), and has
+    that schema.
+    """
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for field in msgspec.structs.fields(record):
-        declared, hint = _declaration(hints[field.name])
+        declared, hint = _declaration(field.type)
         schema = _with_declared(_schema_of_hint(hint, declared, resolve), declared)
         if (
             isinstance(field.default, (int, str))
@@ -103,13 +111,15 @@ def schema_of(record: type[Record], resolve: Resolve) -> Schema:
         properties[field.encode_name] = schema
         if declared.required:
             required.append(field.encode_name)
+    doc = _first_paragraph(record)
     return Schema(
         type="object",
         properties=properties,
         required=tuple(required),
         rules=getattr(record, "RULES", ()),
-        doc=_first_paragraph(record),
+        doc=doc,
         type_name=record.__name__,
+        type_doc=doc,
     )
 
 
@@ -158,7 +168,8 @@ def _schema_of_hint(hint: object, declared: Field, resolve: Resolve) -> Schema:
         value = _schema_of_hint(arguments[1], _UNDECLARED, resolve)
         return Schema(type="object", values=value, type_name=f"map[string]{value.type_name}")
     if isinstance(hint, type) and issubclass(hint, Record):
-        return schema_of(hint, resolve)
+        core: str = getattr(hint, "CORE", "")
+        return resolve(core) if core else schema_of(hint, resolve)
     return _SCALARS[hint]
 
 
@@ -210,3 +221,12 @@ def walk(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
     for name, below in schema.properties.items():
         yield (*path, name), below
         yield from walk(below, (*path, name))
+
+
+def defaults_of(schema: Schema) -> dict[str, Json]:
+    """Return an object of a schema in which nothing is given but the defaults."""
+    found: dict[str, Json] = {}
+    for name, below in schema.properties.items():
+        if not isinstance(below.default, msgspec.UnsetType):
+            found[name] = below.default
+    return found

@@ -161,9 +161,9 @@ class Shape:
         if schema.list_type == "map":
             self._tell_twins(value, path, report)
         elif schema.list_type == "set":
-            seen: set[str] = set()
+            seen: set[str | int] = set()
             for index, item in enumerate(value):
-                if isinstance(item, str):
+                if isinstance(item, str) or is_integer(item):
                     if item in seen:
                         report(_twin(f"{path}[{index}]", item, ""))
                     seen.add(item)
@@ -201,6 +201,7 @@ def in_field_order(schema: Schema, faults: Iterable[FieldError]) -> tuple[FieldE
     return tuple(by_key[key] for key in sorted(once, key=lambda key: places[key[0]]))
 
 
+_INDEX = re.compile(r"[0-9]{1,9}")
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
 
 
@@ -212,7 +213,7 @@ def steps(path: str) -> tuple[str | int, ...]:
         if bracketed is None:
             found.append(plain)
         else:
-            found.append(int(bracketed) if bracketed.isdecimal() else bracketed)
+            found.append(int(bracketed) if _INDEX.fullmatch(bracketed) else bracketed)
     return tuple(found)
 
 
@@ -348,6 +349,8 @@ def _string_check(schema: Schema) -> _Check:
 
 
 def _quoted_hint(value: Json) -> str:
+    if is_integer(value) and value.bit_length() > 64:
+        return ": write it in quotes"
     if isinstance(value, (bool, int, float)):
         text = str(value).lower() if isinstance(value, bool) else str(value)
         return f': write "{text}" in quotes' if len(text) <= 20 else ": write it in quotes"

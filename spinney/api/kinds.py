@@ -1,0 +1,235 @@
+"""Kinds: what Spinney knows of each sort of object, and the one door by which objects come in.
+
+`admit` is that door: `spinney validate`, the embedded write path and the webhooks call it and
+nothing else, so a manifest that passes offline passes everywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from spinney.api import core
+from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
+from spinney.meta import shapes
+from spinney.meta.cursors import Cursor
+from spinney.meta.documents import Document, string_at, with_value
+from spinney.meta.errors import FieldError
+from spinney.meta.metadata import METADATA
+from spinney.meta.records import Record
+from spinney.meta.references import GroupKind
+from spinney.meta.schemas import ANY, Schema, schema_of
+from spinney.meta.shapes import Shape
+
+Default: TypeAlias = Callable[[Document], Document]
+ValidateCreate: TypeAlias = Callable[[Cursor, Surroundings], Iterator[FieldError]]
+ValidateUpdate: TypeAlias = Callable[[Cursor, Cursor, Surroundings], Iterator[FieldError]]
+Advise: TypeAlias = Callable[[Cursor, Cursor | None, Surroundings], Iterator[str]]
+
+
+class Names(Record):
+    """How a kind is called, in documents, in paths and on a command line."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    short: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its documents: `grove.io/v1alpha1`, or `v1` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind without its version."""
+        return GroupKind(group=self.group, kind=self.kind)
+
+
+class Column(Record):
+    """One column of `kubectl get`. Priority 1 is shown by `-o wide` alone."""
+
+    name: str
+    path: str
+    """Where the value stands, as JSONPath: `.status.readyReplicas`."""
+
+    type: str = "integer"
+    priority: int = 0
+    doc: str = ""
+
+
+class ScalePaths(Record):
+    """Where the scale subresource finds its three values."""
+
+    spec_replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ".status.hpaPodSelector"
+
+
+def _unchanged(document: Document) -> Document:
+    return document
+
+
+def _no_rules(_new: Cursor, _surroundings: Surroundings) -> Iterator[FieldError]:
+    return iter(())
+
+
+def _no_update_rules(
+    _old: Cursor, _new: Cursor, _surroundings: Surroundings
+) -> Iterator[FieldError]:
+    return iter(())
+
+
+def _no_advice(_new: Cursor, _old: Cursor | None, _surroundings: Surroundings) -> Iterator[str]:
+    return iter(())
+
+
+_ANY_SHAPE = Shape(ANY)
+
+
+class Kind(Record):
+    """All that Spinney knows of one sort of object; made from one declaration in its module."""
+
+    names: Names
+    record: type[Record]
+    """The defaulted view: fields that always have a value are not optional in it."""
+
+    schema: Schema
+    namespaced: bool = True
+    default: Default = _unchanged
+    """What the schema's own defaults cannot say. Idempotent; never looks at other objects."""
+
+    validate_create: ValidateCreate = _no_rules
+    """The rules of a new object. Shape errors come from `schema`."""
+
+    validate_update: ValidateUpdate = _no_update_rules
+    """The rules of a changed one, old and new: those that always hold, and what may not change."""
+
+    advise: Advise = _no_advice
+    """Warnings: what is taken, but is likely not what was meant."""
+
+    columns: tuple[Column, ...] = ()
+    scale: ScalePaths | None = None
+    has_status: bool = True
+    shape: Shape = _ANY_SHAPE
+    """The schema made ready for walking documents; made here, not given."""
+
+    def __post_init__(self) -> None:
+        """Make the shape, once a kind."""
+        msgspec.structs.force_setattr(self, "shape", Shape(self.schema))
+
+
+def object_schema(record: type[Record]) -> Schema:
+    """Return the schema of a whole object: what all objects have, and what its record declares."""
+    schema = schema_of(record, core.resolve)
+    text = Schema(type="string", type_name="string")
+    said: dict[str, Schema] = {
+        "apiVersion": msgspec.structs.replace(text, doc="The group and version of the kind."),
+        "kind": msgspec.structs.replace(text, doc="The kind."),
+        "metadata": msgspec.structs.replace(
+            METADATA, doc="Name, labels and what else all objects have.", core="ObjectMeta"
+        ),
+    }
+    own = {name: below for name, below in schema.properties.items() if name not in said}
+    return msgspec.structs.replace(
+        schema,
+        properties={**said, **own},
+        required=("apiVersion", "kind", *schema.required),
+    )
+
+
+def admit(
+    kind: Kind,
+    new: Document,
+    old: Document | None = None,
+    surroundings: Surroundings = NOTHING_KNOWN,
+) -> tuple[Document, tuple[FieldError, ...]]:
+    """Return a document with its defaults, and all its faults in field order. Never raises.
+
+    `old` is the stored object where this is an update; then the update rules hold too.
+    """
+    defaulted = kind.default(kind.shape.fill_defaults(_placed(kind, new)))
+    faults = kind.shape.faults(defaulted)
+    cursor = Cursor(defaulted)
+    if old is None:
+        faults.extend(kind.validate_create(cursor, surroundings))
+    else:
+        faults.extend(kind.validate_update(Cursor(old), cursor, surroundings))
+    return defaulted, shapes.in_field_order(kind.schema, faults)
+
+
+def _placed(kind: Kind, document: Document) -> Document:
+    metadata = document.get("metadata")
+    if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
+        return with_value(document, ["metadata", "namespace"], "default")
+    return document
+
+
+def advice(
+    kind: Kind,
+    new: Document,
+    old: Document | None = None,
+    surroundings: Surroundings = NOTHING_KNOWN,
+) -> tuple[str, ...]:
+    """Return what to warn the writer of a defaulted document of. Never raises."""
+    before = None if old is None else Cursor(old)
+    return tuple(kind.advise(Cursor(new), before, surroundings))
+
+
+_MODULES: Mapping[GroupKind, str] = {
+    GroupKind(group=group, kind=kind): module
+    for group, kind, module in (
+        ("grove.io", "PodCliqueSet", "podcliqueset"),
+        ("grove.io", "PodCliqueScalingGroup", "podcliquescalinggroup"),
+        ("grove.io", "PodClique", "podclique"),
+        ("grove.io", "ClusterTopologyBinding", "clustertopologybinding"),
+        ("scheduler.grove.io", "PodGang", "podgang"),
+        ("spinney.dev", "ModelDeployment", "modeldeployment"),
+        ("spinney.dev", "ModelRoute", "modelroute"),
+    )
+}
+
+
+class _Kinds(Mapping[GroupKind, Kind]):
+    """The kinds by group and kind; a kind's module is imported when it is first asked for."""
+
+    def __getitem__(self, key: GroupKind) -> Kind:
+        kind = importlib.import_module(f"spinney.api.{_MODULES[key]}").KIND
+        assert isinstance(kind, Kind)
+        return kind
+
+    def __iter__(self) -> Iterator[GroupKind]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+KINDS: Mapping[GroupKind, Kind] = _Kinds()
+
+
+def group_kind_of(document: Document) -> GroupKind:
+    """Return the kind a document says it is of; parts it does not say are empty."""
+    group, _, _ = string_at(document, ["apiVersion"]).rpartition("/")
+    return GroupKind(group=group, kind=string_at(document, ["kind"]))
+
+
+def named(word: str) -> Kind | None:
+    """Return the kind a person means: by kind, plural, singular or short name, in any case.
+
+    A group may follow after a dot: `podcliquesets.grove.io`.
+    """
+    name, _, group = word.casefold().partition(".")
+    for kind in KINDS.values():
+        names = kind.names
+        if group and group != names.group:
+            continue
+        if name in (names.kind.casefold(), names.plural, names.singular, *names.short):
+            return kind
+    return None

@@ -1,0 +1,32 @@
+"""Kinds as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spinney.api import kinds
+from spinney.api.kinds import KINDS, Kind
+from spinney.cli.usage import Usage
+from spinney.meta import shapes
+
+
+def kind(word: str) -> Kind:
+    """Return the kind a word names; raises Usage where there is none."""
+    found = kinds.named(word)
+    if found is not None:
+        return found
+    known = sorted(name for kind in KINDS.values() for name in words(kind))
+    hint = shapes.did_you_mean(word, known)
+    listed = ", ".join(sorted(kind.names.singular for kind in KINDS.values()))
+    raise Usage(f'no kind "{word}"{hint or f"; there are: {listed}"}')
+
+
+def words(kind: Kind) -> tuple[str, ...]:
+    """Return all that a kind may be called."""
+    names = kind.names
+    return (names.singular, names.plural, *names.short)
+
+
+def chosen(given: Sequence[str]) -> list[Kind]:
+    """Return the kinds that words name, all kinds where there are none."""
+    return [kind(word) for word in given] if given else list(KINDS.values())

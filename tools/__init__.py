@@ -1,0 +1,1 @@
+"""What makes and checks this repository; not part of the product."""
