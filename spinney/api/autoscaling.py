@@ -5,7 +5,7 @@ from typing import Annotated
 
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, is_integer, with_value
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, shown
 from spinney.meta.records import Field, Record
 
 
@@ -53,9 +53,9 @@ def rules(target: Cursor, field: str, *, cover_replicas: bool) -> Iterator[Field
     floor = target["minAvailable"].integer()
     low, high = least.integer(), most.integer()
     if low is not None and floor is not None and low < floor:
-        yield least.invalid(f"must be greater than or equal to minAvailable ({floor})")
+        yield least.invalid(f"must be greater than or equal to minAvailable ({shown(floor)})")
     if high is not None and low is not None and high < low:
-        yield most.invalid(f"must be greater than or equal to minReplicas ({low})")
+        yield most.invalid(f"must be greater than or equal to minReplicas ({shown(low)})")
     replicas = target["replicas"].integer()
     if cover_replicas and high is not None and replicas is not None and high < replicas:
-        yield most.invalid(f"must be greater than or equal to replicas ({replicas})")
+        yield most.invalid(f"must be greater than or equal to replicas ({shown(replicas)})")

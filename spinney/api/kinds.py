@@ -166,7 +166,9 @@ def admit(
 
 def _placed(kind: Kind, document: Document) -> Document:
     metadata = document.get("metadata")
-    if kind.namespaced and isinstance(metadata, dict) and not metadata.get("namespace"):
+    if not kind.namespaced or not isinstance(metadata, dict):
+        return document
+    if metadata.get("namespace") in (None, ""):
         return with_value(document, ["metadata", "namespace"], "default")
     return document
 

@@ -13,7 +13,7 @@ from spinney.meta import metadata, schemas
 from spinney.meta.conditions import Condition
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, object_at, string_at
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, shown
 from spinney.meta.metadata import ObjectMeta, metadata_faults
 from spinney.meta.quantities import IntOrString, parse_int_or_percent
 from spinney.meta.records import Field, Record
@@ -337,7 +337,7 @@ def _rules(new: Cursor, surroundings: Surroundings) -> Iterator[FieldError]:
     yield from _budget_rules(spec["strategy"]["rollingUpdate"])
     ready, deadline = spec["minReadySeconds"].integer(), spec["progressDeadlineSeconds"]
     if ready is not None and 0 < (deadline.integer() or 0) <= ready:
-        yield deadline.invalid(f"must be greater than minReadySeconds ({ready})")
+        yield deadline.invalid(f"must be greater than minReadySeconds ({shown(ready)})")
 
 
 def _budget_rules(budget: Cursor) -> Iterator[FieldError]:

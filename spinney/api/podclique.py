@@ -10,8 +10,8 @@ from spinney.api.status import AGE, MIN_BREACHED, LastError
 from spinney.api.surroundings import Surroundings
 from spinney.meta.conditions import Condition
 from spinney.meta.cursors import Cursor
-from spinney.meta.documents import Document, same
-from spinney.meta.errors import FieldError
+from spinney.meta.documents import Document, same_content
+from spinney.meta.errors import FieldError, shown
 from spinney.meta.metadata import ObjectMeta, metadata_faults
 from spinney.meta.records import Field, Record
 
@@ -176,7 +176,7 @@ def spec_rules(spec: Cursor) -> Iterator[FieldError]:
     if least is not None and least <= 0:
         yield floor.invalid("must be greater than 0")
     if least is not None and count is not None and least > count > 0:
-        yield floor.invalid(f"must be less than or equal to replicas ({count})")
+        yield floor.invalid(f"must be less than or equal to replicas ({shown(count)})")
     if not floor and count is not None and count > 0:
         yield floor.required("say how many pods are needed")
 
@@ -191,7 +191,7 @@ def _update_rules(old: Cursor, new: Cursor, surroundings: Surroundings) -> Itera
     was, spec = old["spec"], new["spec"]
     yield from _scale_rules(was, spec, surroundings)
     for field in ("roleName", "minAvailable", "startsAfter"):
-        if not same(was[field].value, spec[field].value):
+        if not same_content(was[field].value, spec[field].value):
             yield spec[field].invalid("field is immutable")
 
 
@@ -204,7 +204,7 @@ def _scale_rules(was: Cursor, spec: Cursor, surroundings: Surroundings) -> Itera
         yield replicas.forbidden("a Training workload has a fixed size")
     elif count <= 0 or (floor is not None and count < floor):
         yield replicas.invalid(
-            f"must be greater than or equal to minAvailable ({floor or 1}); "
+            f"must be greater than or equal to minAvailable ({shown(floor or 1)}); "
             "to stop a whole system, scale its PodCliqueSet to 0"
         )
 

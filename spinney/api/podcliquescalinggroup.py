@@ -11,7 +11,7 @@ from spinney.api.templates import TRAINING
 from spinney.meta.conditions import Condition
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import same_content
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, shown
 from spinney.meta.metadata import ObjectMeta, metadata_faults
 from spinney.meta.records import Field, Record
 
@@ -119,7 +119,7 @@ def _update_rules(old: Cursor, new: Cursor, surroundings: Surroundings) -> Itera
         if surroundings.root_workload_type == TRAINING:
             yield replicas.forbidden("a Training workload has a fixed size")
         elif 0 < count < floor:
-            yield replicas.invalid(f"must be 0 or at least minAvailable ({floor})")
+            yield replicas.invalid(f"must be 0 or at least minAvailable ({shown(floor)})")
     for field in ("minAvailable", "cliqueNames"):
         if not same_content(was[field].value, spec[field].value):
             yield spec[field].invalid("field is immutable")

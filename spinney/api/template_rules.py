@@ -16,7 +16,7 @@ from spinney.meta import errors, metadata
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Json, same_content
 from spinney.meta.durations import Duration
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, shown
 
 
 def create_rules(template: Cursor, surroundings: Surroundings) -> Iterator[FieldError]:
@@ -197,7 +197,7 @@ def _group_count_rules(group: Cursor, workload_type: str) -> Iterator[FieldError
     if least is not None and least <= 0:
         yield floor.invalid("must be greater than 0")
     if count is not None and least is not None and least > count > 0:
-        yield floor.invalid(f"must be less than or equal to replicas ({count})")
+        yield floor.invalid(f"must be less than or equal to replicas ({shown(count)})")
 
 
 def _startup_rules(template: Cursor) -> Iterator[FieldError]:
@@ -444,5 +444,5 @@ def _scaling_advice(new: Cursor, old: Cursor) -> Iterator[str]:
                 yield (
                     f"{count.path}: reaches only what is created from now on; scale what runs "
                     f"with: kubectl scale {resource} <set>-<replica>-{item['name'].string()} "
-                    f"--replicas={count.integer()}"
+                    f"--replicas={shown(count.value)}"
                 )

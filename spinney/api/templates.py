@@ -195,7 +195,9 @@ def _with_clique_defaults(clique: Document, training: bool) -> Document:
     filled: Document = {**spec}
     pod_spec = spec.get("podSpec")
     if isinstance(pod_spec, dict):
-        policy = pod_spec.get("restartPolicy") or ("Never" if training else "Always")
+        policy = pod_spec.get("restartPolicy")
+        if policy in (None, ""):
+            policy = "Never" if training else "Always"
         grace = pod_spec.get("terminationGracePeriodSeconds")
         filled["podSpec"] = {
             **pod_spec,

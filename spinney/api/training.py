@@ -6,7 +6,7 @@ from typing import Annotated
 from spinney.api.templates import TRAINING
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Json, same_content
-from spinney.meta.durations import Duration
+from spinney.meta.durations import Duration, format_duration
 from spinney.meta.errors import FieldError
 from spinney.meta.records import Field, Record
 
@@ -118,8 +118,15 @@ def rules(spec: Cursor) -> Iterator[FieldError]:
     yield from _positive(backoff["initialDelay"])
     yield from _positive(backoff["maxDelay"])
     first, most = backoff["initialDelay"].duration(), backoff["maxDelay"].duration()
-    if first is not None and first > (most if most is not None else Duration(minutes=5)):
-        yield backoff["maxDelay"].invalid(f"must be at least {backoff['initialDelay'].path}")
+    least, cap = first or RestartBackoff().initial_delay, most or RestartBackoff().max_delay
+    if backoff and least > cap:
+        at = backoff["maxDelay"] if most is not None else backoff["initialDelay"]
+        yield at.invalid(
+            f"initialDelay ({format_duration(least)}) must not be longer than "
+            f"maxDelay ({format_duration(cap)})"
+        )
+    if training["failurePolicy"]["rules"].value == []:
+        yield training["failurePolicy"]["rules"].required("must have at least one rule")
     for rule in training["failurePolicy"]["rules"]:
         codes = rule["exitCodes"]
         if codes.value == []:
@@ -147,14 +154,28 @@ def update_rules(old: Cursor, new: Cursor) -> Iterator[FieldError]:
     before, after = old["spec"], new["spec"]
     yield from _fixed(before, after, "replicas", "a Training workload has a fixed size")
     if old["status"]["phase"].string() in ("Succeeded", "Failed"):
-        yield from _ended_rules(before["trainingSpec"], after["trainingSpec"])
+        yield from _ended_rules(before, after)
     yield from _template_rules(before["template"], after["template"])
 
 
+_ENDED = "the workload has ended"
+
+
 def _ended_rules(before: Cursor, after: Cursor) -> Iterator[FieldError]:
-    for field in dict.fromkeys((*(before.object() or {}), *(after.object() or {}))):
+    was, now = before["trainingSpec"], after["trainingSpec"]
+    for field in dict.fromkeys((*(was.object() or {}), *(now.object() or {}))):
         if field != "ttlSecondsAfterFinished":
-            yield from _fixed(before, after, field, "the workload has ended")
+            yield from _fixed(was, now, field, _ENDED)
+    yield from _fixed(before["template"], after["template"], "terminationDelay", _ENDED)
+    for old, new in _pairs(before["template"], after["template"], "podCliqueScalingGroups"):
+        yield from _fixed(old, new, "terminationDelay", _ENDED)
+
+
+def _pairs(before: Cursor, after: Cursor, field: str) -> Iterator[tuple[Cursor, Cursor]]:
+    by_name = {item["name"].string(): item for item in before[field]}
+    for item in after[field]:
+        if (was := by_name.get(item["name"].string())) is not None:
+            yield was, item
 
 
 _ROLLS = "would roll the pods, and a Training workload is not updated: make a new object"
@@ -162,14 +183,11 @@ _ROLLS = "would roll the pods, and a Training workload is not updated: make a ne
 
 def _template_rules(before: Cursor, after: Cursor) -> Iterator[FieldError]:
     yield from _fixed(before, after, "priorityClassName", _ROLLS)
-    cliques = {clique["name"].string(): clique for clique in before["cliques"]}
+    earlier = [clique["name"].string() for clique in before["cliques"]]
     order = [clique["name"].string() for clique in after["cliques"]]
-    if order != list(cliques) and sorted(map(str, order)) == sorted(map(str, cliques)):
+    if order != earlier and sorted(map(str, order)) == sorted(map(str, earlier)):
         yield after["cliques"].forbidden(f"a changed order {_ROLLS}")
-    for clique in after["cliques"]:
-        was = cliques.get(clique["name"].string())
-        if was is None:
-            continue
+    for was, clique in _pairs(before, after, "cliques"):
         for field in ("labels", "annotations"):
             yield from _fixed(was, clique, field, _ROLLS)
         yield from _fixed(
@@ -178,11 +196,8 @@ def _template_rules(before: Cursor, after: Cursor) -> Iterator[FieldError]:
         yield from _fixed(
             was["spec"], clique["spec"], "podSpec", _ROLLS, besides=("priorityClassName",)
         )
-    groups = {group["name"].string(): group for group in before["podCliqueScalingGroups"]}
-    for group in after["podCliqueScalingGroups"]:
-        was = groups.get(group["name"].string())
-        if was is not None:
-            yield from _fixed(was, group, "replicas", "a Training workload has a fixed size")
+    for was, group in _pairs(before, after, "podCliqueScalingGroups"):
+        yield from _fixed(was, group, "replicas", "a Training workload has a fixed size")
 
 
 def _fixed(

@@ -46,7 +46,7 @@ class Result(Record):
     @property
     def title(self) -> str:
         """The document, as people call it."""
-        return str(self.ref) if self.ref.kind.kind else "document"
+        return str(self.ref) if self.ref.name else self.ref.kind.kind or "document"
 
 
 def check(given: Sequence[Found], against: Sequence[Found]) -> tuple[Result, ...]:

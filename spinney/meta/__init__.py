@@ -1,1 +1,4 @@
-"""What all objects share: documents, records, times, patches, errors. Pure; imports nothing of ours."""
+"""What all objects share: documents, records, schemas, values, patches, errors. Nothing of ours.
+
+It imports nothing else of Spinney, and nothing that waits, asks the time or rolls dice.
+"""

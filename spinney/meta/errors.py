@@ -7,6 +7,7 @@ SpinneyError
 │   ├── Conflict             409  the caller: the object moved; read it again and retry
 │   │   └── ApplyConflict    409  another field manager holds the field: force, or leave it
 │   ├── Invalid              422  the user: every fault of the document, by field
+│   │   └── PatchFailed      422  the caller: the patch does not fit the object (meta/patches)
 │   ├── BadRequest           400  the caller: not understood
 │   ├── Unauthorized         401  the caller: no or wrong credentials
 │   ├── Forbidden            403  the user: not allowed, and by whom
@@ -19,6 +20,8 @@ SpinneyError
 │   ├── Unavailable          503  nobody: retry
 │   └── StorageFull          507  the operator of the machine: free space; reads go on
 ├── DecodeError              the user: text that is not a document, with path and line
+├── NoSuchField              the user: a path to a field there is not (api/fields)
+├── Usage                    the user: a call that cannot be (cli)
 ├── Terminal                 the user must act; retrying cannot help. Becomes a condition and event
 ├── InvariantViolation       us: a bug of ours, with the object's story; never caught
 ├── CorruptJournal           the operator of the machine: the database is damaged, and where
@@ -28,6 +31,7 @@ SpinneyError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -199,55 +203,63 @@ class Conflict(ApiError):
     code, reason = 409, "Conflict"
 
 
+class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
+    """Who holds a field, as far as an ApplyConflict tells it: an applier by its name alone."""
+
+    manager: str
+    subresource: str = ""
+    api_version: str = ""
+
+    def __str__(self) -> str:
+        """Spell it as kubectl shows it: `"hpa" with subresource "scale" using apps/v1`."""
+        text = json_string(self.manager)
+        if self.subresource:
+            text += f" with subresource {json_string(self.subresource)}"
+        return f"{text} using {self.api_version}" if self.api_version else text
+
+
 class ApplyConflict(Conflict):
     """Server-side apply would take fields that other managers hold."""
 
-    def __init__(self, conflicts: Iterable[tuple[str, str]], *, details: Document | None = None):
-        """Name each held field: pairs of (manager, path)."""
+    def __init__(self, conflicts: Iterable[tuple[Holder, str]], *, details: Document | None = None):
+        """Name each held field, by its path, with its holder."""
         pairs = tuple(conflicts)
-        managers = sorted({manager for manager, _ in pairs})
-        lines = "\n".join(
-            f"conflict with {json_string(manager)}: {path}" for manager, path in pairs
-        )
-        noun = "conflict" if len(pairs) == 1 else "conflicts"
         if len(pairs) == 1:
-            message = f"Apply failed with 1 conflict: {lines}"
-        elif len(managers) == 1:
-            paths = "\n".join(f"- {path}" for _, path in pairs)
-            message = (
-                f"Apply failed with {len(pairs)} {noun}: "
-                f"conflicts with {json_string(managers[0])}:\n{paths}"
-            )
+            told = f"1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}"
         else:
-            message = f"Apply failed with {len(pairs)} {noun}: " + _by_manager(pairs)
+            told = f"{len(pairs)} conflicts: {_by_holder(pairs)}"
         causes: list[Json] = [
             {
                 "reason": "FieldManagerConflict",
-                "message": f"conflict with {json_string(manager)}",
+                "message": f"conflict with {holder}",
                 "field": path,
             }
-            for manager, path in pairs
+            for holder, path in pairs
         ]
-        super().__init__(message, details={**(details or {}), "causes": causes})
+        super().__init__(f"Apply failed with {told}", details={**(details or {}), "causes": causes})
 
     @property
     def managers(self) -> tuple[str, ...]:
         """Who holds the fields, each once, sorted."""
         causes = self.details.get("causes")
-        found = {
-            str(cause.get("message", "")).removeprefix("conflict with ").strip('"')
+        messages = [
+            str(cause.get("message", ""))
             for cause in (causes if isinstance(causes, list) else [])
             if isinstance(cause, dict)
-        }
-        return tuple(sorted(found))
+        ]
+        found = map(_QUOTED.search, messages)
+        return tuple(sorted({msgspec.json.decode(name[0], type=str) for name in found if name}))
 
 
-def _by_manager(pairs: tuple[tuple[str, str], ...]) -> str:
-    blocks = []
-    for manager in sorted({manager for manager, _ in pairs}):
-        paths = "\n".join(f"- {path}" for holder, path in pairs if holder == manager)
-        blocks.append(f"conflicts with {json_string(manager)}:\n{paths}")
-    return "\n".join(blocks)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def _by_holder(pairs: tuple[tuple[Holder, str], ...]) -> str:
+    lines: list[str] = []
+    for holder in sorted({holder for holder, _ in pairs}):
+        lines.append(f"conflicts with {holder}:")
+        lines += [f"- {path}" for other, path in pairs if other == holder]
+    return "\n".join(lines)
 
 
 def json_string(text: str) -> str:

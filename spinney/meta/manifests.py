@@ -23,9 +23,7 @@ _BOM = b"\xef\xbb\xbf"
 _MARKER = re.compile(rb"(?:---|\.\.\.)(?<![^\r\n]...)(?=[ \t\r\n]|\Z)")
 _DIRECTIVES = re.compile(rb"(?:(?:[ \t]*+(?:#[^\r\n]*+)?|%[^\r\n]*+)(?:\r\n|\r|\n))++")
 _BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\r\n]*+)*+")
-_LEAD = re.compile(
-    rf"(?:(?:[ \t\r\n]++|[#%][^\r\n]*+)*+---(?=[ \t\r\n]|\Z))?+{_BLANK.pattern}"
-)
+_LEAD = re.compile(rf"(?:(?:[ \t\r\n]++|[#%][^\r\n]*+)*+---(?=[ \t\r\n]|\Z))?+{_BLANK.pattern}")
 _JSON_BLANK = re.compile(r"[ \t\r\n]*+")
 _JSON_START = re.compile(r'[\[{][ \t\r\n]*+["\[{}\]0-9-]')
 _TO_BRACKET = re.compile(r'[^][{}"]*+(?:"(?:[^"\\\n]++|\\.)*+"[^][{}"]*+)*+([][{}])')
@@ -241,7 +239,8 @@ def _extent(text: str, start: int) -> tuple[int, bool]:
             return end, True
         if depth > DEPTH_MAX or end - start > DOCUMENT_BYTES_MAX:
             break
-    following = _NEXT_VALUE.search(text, start + 1)
+    is_large = end - start > DOCUMENT_BYTES_MAX
+    following = _NEXT_VALUE.search(text, end if is_large else start + 1)
     return (len(text) if following is None else following.end()), False
 
 

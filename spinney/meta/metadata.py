@@ -72,7 +72,7 @@ class ObjectMeta(Record):
         tuple[str, ...], Field("Who must act before the object is gone.", set_list=True)
     ] = ()
     managed_fields: Annotated[
-        tuple[Mapping[str, object], ...],
+        tuple[Mapping[str, Json], ...],
         Field("Who owns which fields; kept by the server.", core="ManagedFieldsEntry"),
     ] = ()
     self_link: Annotated[str, Field("No longer filled by anyone.")] = ""
@@ -85,8 +85,9 @@ def _schema() -> Schema:
         properties["generation"], default=msgspec.UNSET
     )
     owners = properties["ownerReferences"]
+    owner = msgspec.structs.replace(owners.items or Schema(), atomic_map=True)
     properties["ownerReferences"] = msgspec.structs.replace(
-        owners, merge_key="uid", patch_strategy=("merge",)
+        owners, items=owner, merge_key="uid", patch_strategy=("merge",)
     )
     properties["finalizers"] = msgspec.structs.replace(
         properties["finalizers"], patch_strategy=("merge",)

@@ -10,13 +10,15 @@ that line (`meta/schemas.py` reads it).
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypeVar, dataclass_transform
 
 import msgspec
 
-from spinney.meta.documents import Document, Json
+from spinney.meta.documents import Document, Json, plain
 from spinney.meta.durations import Duration, format_duration, parse_duration
 from spinney.meta.errors import DecodeError
+from spinney.meta.times import format_time
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
@@ -144,18 +146,30 @@ def decode_bytes(record: type[R], body: bytes) -> R:
 
 
 def encode(record: Record) -> Document:
-    """Return a record as a document; fields that have their default are left out."""
-    document: Document = msgspec.to_builtins(record, enc_hook=_encode_value)
+    """Return a record as a document; fields that have their default are left out.
+
+    Instants are written in whole seconds, as nearly all documents hold them.
+    """
+    document = _plain(
+        msgspec.to_builtins(record, enc_hook=_encode_value, builtin_types=(datetime,))
+    )
+    assert isinstance(document, dict)
     return document
+
+
+def _plain(value: object) -> Json:
+    """Return what msgspec made of a record as JSON: lists for tuples, texts for instants."""
+    if isinstance(value, dict):
+        return {key: _plain(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(below) for below in value]
+    return format_time(value) if isinstance(value, datetime) else plain(value)
 
 
 def _decode_value(wanted: type, value: Json) -> object:
     if wanted is Duration and isinstance(value, str):
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            raise msgspec.ValidationError(str(error)) from error
-    raise msgspec.ValidationError(f"Expected `{wanted.__name__}`, got `{type(value).__name__}`")
+        return parse_duration(value)
+    raise ValueError(f"Expected `{wanted.__name__}`, got `{type(value).__name__}`")
 
 
 def _encode_value(value: object) -> Json:

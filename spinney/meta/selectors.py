@@ -273,7 +273,7 @@ class FieldSelector(Record):
 
 
 _FIELD_PART = re.compile(r"((?:[^\\,]|\\.)*+)(,|\Z)", re.DOTALL)
-_FIELD_TERM = re.compile(r"([^=!\\]+)(==|!=|=)((?:[^\\=]|\\[\\,=])*+)", re.DOTALL)
+_FIELD_TERM = re.compile(r"\s*([^=!\\\s]+)\s*(==|!=|=)((?:[^\\=]|\\[\\,=])*+)", re.DOTALL)
 
 
 def parse_field_selector(text: str) -> FieldSelector:
@@ -294,6 +294,6 @@ def parse_field_selector(text: str) -> FieldSelector:
             )
         path, sign, value = match.groups()
         value = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
-        terms.add(FieldTerm(path=path.strip(), value=value, negated=sign == "!="))
+        terms.add(FieldTerm(path=path, value=value, negated=sign == "!="))
         at = part.end()
     return FieldSelector(terms=tuple(sorted(terms)))

@@ -28,9 +28,13 @@ def parse_time(text: str) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Return an instant as documents hold it: whole seconds, cut off, in UTC."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _format(instant, "seconds")
 
 
 def format_micro_time(instant: datetime) -> str:
     """Return an instant as `Lease` holds it, with microseconds."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _format(instant, "microseconds")
+
+
+def _format(instant: datetime, unit: str) -> str:
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=unit)}Z"

@@ -235,7 +235,10 @@ def test_a_kubernetes_type_is_unfolded_when_the_path_leads_into_it():
             'thing.spec has no field "part", did you mean "parts"?\n'
             "fields: parts, order, delay, most, names, free, zone",
         ),
-        ("thing.nope", 'thing has no field "nope"\nfields: apiVersion, kind, metadata, spec, status'),
+        (
+            "thing.nope",
+            'thing has no field "nope"\nfields: apiVersion, kind, metadata, spec, status',
+        ),
         ("thing.spec.order.x", 'thing.spec.order is of type string and has no fields, found: "x"'),
         (
             "thing.spec.parts[2].labels.app",

@@ -52,7 +52,8 @@ SET_RULES = (
                     'metadata.name: Invalid value: "Chat": a lowercase RFC 1123 subdomain must '
                     "consist of lower case alphanumeric characters, '-' or '.', and must start "
                     "and end with an alphanumeric character (e.g. 'example.com', regex used for "
-                    "validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                    "validation is "
+                    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
                 ),
             ),
             (
@@ -303,7 +304,8 @@ CLIQUE_RULES = (
                 {f"{C}[1].spec.podSpec.schedulerName": "spinney-scheduler"},
                 (
                     f'{C}[1].spec.podSpec.schedulerName: Invalid value: "spinney-scheduler": all '
-                    'cliques of a set must have the same scheduler, the first has "default-scheduler"',
+                    "cliques of a set must have the same scheduler, the first has "
+                    '"default-scheduler"',
                 ),
             ),
             (

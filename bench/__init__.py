@@ -1,0 +1,1 @@
+"""Benchmarks: every number is a ratio from one run on one machine."""

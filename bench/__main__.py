@@ -1,0 +1,25 @@
+"""Runs the benchmarks: all of them, or those named. `make bench`."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import admission, starting
+
+BENCHMARKS = {"admission": admission.run, "starting": starting.run}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
+        return 2
+    for name in names or BENCHMARKS:
+        print(f"== {name}")
+        for line in BENCHMARKS[name]():
+            print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
