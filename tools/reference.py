@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spinney.api import fields
-from spinney.api.kinds import KINDS, Kind
+from spinney.api.kinds import OUR_KINDS, Kind
 from spinney.meta.schemas import Schema
 
 FOLDER = "docs/reference/api"
@@ -19,9 +19,9 @@ def files() -> dict[str, bytes]:
     """Return the pages by path."""
     made = {
         f"{FOLDER}/{kind.names.singular}.md": reference_page(kind).encode()
-        for kind in KINDS.values()
+        for kind in OUR_KINDS.values()
     }
-    made[f"{FOLDER}/index.md"] = index_page(tuple(KINDS.values())).encode()
+    made[f"{FOLDER}/index.md"] = index_page(tuple(OUR_KINDS.values())).encode()
     return made
 
 

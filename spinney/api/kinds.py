@@ -6,6 +6,7 @@ nothing else, so a manifest that passes offline passes everywhere.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -127,7 +128,11 @@ class Kind(Record):
 
 def object_schema(record: type[Record]) -> Schema:
     """Return the schema of a whole object: what all objects have, and what its record declares."""
-    schema = schema_of(record, core.resolve)
+    return framed(schema_of(record, core.resolve))
+
+
+def framed(schema: Schema) -> Schema:
+    """Return the schema of a kind with what all objects have before what is its own."""
     text = Schema(type="string", type_name="string")
     said: dict[str, Schema] = {
         "apiVersion": msgspec.structs.replace(text, doc="The group and version of the kind."),
@@ -184,36 +189,80 @@ def advice(
     return tuple(kind.advise(Cursor(new), before, surroundings))
 
 
-_MODULES: Mapping[GroupKind, str] = {
-    GroupKind(group=group, kind=kind): module
-    for group, kind, module in (
-        ("grove.io", "PodCliqueSet", "podcliqueset"),
-        ("grove.io", "PodCliqueScalingGroup", "podcliquescalinggroup"),
-        ("grove.io", "PodClique", "podclique"),
-        ("grove.io", "ClusterTopologyBinding", "clustertopologybinding"),
-        ("scheduler.grove.io", "PodGang", "podgang"),
-        ("spinney.dev", "ModelDeployment", "modeldeployment"),
-        ("spinney.dev", "ModelRoute", "modelroute"),
-    )
-}
+def _modules(*rows: tuple[str, str, str]) -> Mapping[GroupKind, str]:
+    return {GroupKind(group=group, kind=kind): module for group, kind, module in rows}
+
+
+_OURS = _modules(
+    ("grove.io", "PodCliqueSet", "podcliqueset"),
+    ("grove.io", "PodCliqueScalingGroup", "podcliquescalinggroup"),
+    ("grove.io", "PodClique", "podclique"),
+    ("grove.io", "ClusterTopologyBinding", "clustertopologybinding"),
+    ("scheduler.grove.io", "PodGang", "podgang"),
+    ("spinney.dev", "ModelDeployment", "modeldeployment"),
+    ("spinney.dev", "ModelRoute", "modelroute"),
+)
+_BUILT_IN = _modules(
+    ("", "Pod", "core.pod"),
+    ("", "Node", "core.node"),
+    ("", "Service", "core.services:SERVICE"),
+    ("", "Endpoints", "core.services:ENDPOINTS"),
+    ("discovery.k8s.io", "EndpointSlice", "core.services:ENDPOINT_SLICE"),
+    ("", "Namespace", "core.namespace"),
+    ("", "ConfigMap", "core.configuration:CONFIG_MAP"),
+    ("", "Secret", "core.configuration:SECRET"),
+    ("", "ServiceAccount", "core.configuration:SERVICE_ACCOUNT"),
+    ("", "Event", "core.events:CORE_EVENT"),
+    ("events.k8s.io", "Event", "core.events:EVENT"),
+    ("coordination.k8s.io", "Lease", "core.lease"),
+    ("scheduling.k8s.io", "PriorityClass", "core.priorityclass"),
+    ("rbac.authorization.k8s.io", "Role", "core.roles:ROLE"),
+    ("rbac.authorization.k8s.io", "RoleBinding", "core.roles:ROLE_BINDING"),
+    ("rbac.authorization.k8s.io", "ClusterRole", "core.roles:CLUSTER_ROLE"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding", "core.roles:CLUSTER_ROLE_BINDING"),
+    ("autoscaling", "HorizontalPodAutoscaler", "core.horizontalpodautoscaler"),
+    ("apps", "ControllerRevision", "core.controllerrevision"),
+    ("policy", "PodDisruptionBudget", "core.poddisruptionbudget"),
+    ("resource.k8s.io", "ResourceClaim", "core.resourceclaims:RESOURCE_CLAIM"),
+    ("resource.k8s.io", "ResourceClaimTemplate", "core.resourceclaims:RESOURCE_CLAIM_TEMPLATE"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", "core.customresourcedefinition"),
+)
+_MODULES: Mapping[GroupKind, str] = {**_OURS, **_BUILT_IN}
+"""Where each kind is declared: a module and, where it holds several kinds, the name in it."""
 
 
 class _Kinds(Mapping[GroupKind, Kind]):
-    """The kinds by group and kind; a kind's module is imported when it is first asked for."""
+    """Kinds by group and kind; a kind's module is imported when it is first asked for."""
+
+    def __init__(self, modules: Mapping[GroupKind, str]) -> None:
+        self._modules = modules
 
     def __getitem__(self, key: GroupKind) -> Kind:
-        kind = importlib.import_module(f"spinney.api.{_MODULES[key]}").KIND
-        assert isinstance(kind, Kind)
-        return kind
+        return _loaded(self._modules[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
 
     def __iter__(self) -> Iterator[GroupKind]:
-        return iter(_MODULES)
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(self._modules)
 
 
-KINDS: Mapping[GroupKind, Kind] = _Kinds()
+@functools.cache
+def _loaded(place: str) -> Kind:
+    module, _, name = place.partition(":")
+    kind = getattr(importlib.import_module(f"spinney.api.{module}"), name or "KIND")
+    assert isinstance(kind, Kind)
+    return kind
+
+
+OUR_KINDS: Mapping[GroupKind, Kind] = _Kinds(_OURS)
+"""The kinds Spinney brings: those that have a CRD, a reference page and controllers."""
+
+KINDS: Mapping[GroupKind, Kind] = _Kinds(_MODULES)
+"""All kinds, ours before those built into Kubernetes."""
 
 
 def group_kind_of(document: Document) -> GroupKind:
@@ -222,13 +271,13 @@ def group_kind_of(document: Document) -> GroupKind:
     return GroupKind(group=group, kind=string_at(document, ["kind"]))
 
 
-def named(word: str) -> Kind | None:
+def named(word: str, among: Mapping[GroupKind, Kind] = KINDS) -> Kind | None:
     """Return the kind a person means: by kind, plural, singular or short name, in any case.
 
-    A group may follow after a dot: `podcliquesets.grove.io`.
+    A group may follow after a dot: `podcliquesets.grove.io`. Of equal words, ours wins.
     """
     name, _, group = word.casefold().partition(".")
-    for kind in KINDS.values():
+    for kind in among.values():
         names = kind.names
         if group and group != names.group:
             continue

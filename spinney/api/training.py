@@ -118,8 +118,9 @@ def rules(spec: Cursor) -> Iterator[FieldError]:
     yield from _positive(backoff["initialDelay"])
     yield from _positive(backoff["maxDelay"])
     first, most = backoff["initialDelay"].duration(), backoff["maxDelay"].duration()
-    least, cap = first or RestartBackoff().initial_delay, most or RestartBackoff().max_delay
-    if backoff and least > cap:
+    least = RestartBackoff().initial_delay if first is None else first
+    cap = RestartBackoff().max_delay if most is None else most
+    if backoff and Duration() < cap < least:
         at = backoff["maxDelay"] if most is not None else backoff["initialDelay"]
         yield at.invalid(
             f"initialDelay ({format_duration(least)}) must not be longer than "

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from spinney.api import kinds, topology
-from spinney.api.kinds import KINDS, Kind
+from spinney.api.kinds import KINDS, OUR_KINDS, Kind
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
 from spinney.cli import printing
 from spinney.cli.manifests import Found
@@ -234,10 +234,9 @@ def _kind_of(document: Document) -> Kind | FieldError:
                 f'{other.kind} is served as "{KINDS[other].names.api_version}"'
             )
     hint = shapes.did_you_mean(group_kind.kind, [known.kind for known in KINDS])
-    listed = ", ".join(sorted(known.kind for known in KINDS))
-    return cursor["kind"].invalid(
-        f'no such kind in "{document["apiVersion"]}"{hint or f"; checked are: {listed}"}'
-    )
+    listed = ", ".join(sorted(known.kind for known in OUR_KINDS))
+    checked = f"; checked are: {listed}, and what is built into Kubernetes"
+    return cursor["kind"].invalid(f'no such kind in "{document["apiVersion"]}"{hint or checked}')
 
 
 def _with_fault(result: Result, told: Told) -> Result:

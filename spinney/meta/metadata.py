@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Annotated
 
@@ -184,9 +184,14 @@ def is_label_value(text: str) -> bool:
     return not label_value_fault(text)
 
 
-def metadata_faults(cursor: Cursor, *, namespaced: bool) -> Iterator[FieldError]:
-    """Yield what breaks the rules for metadata; the cursor stands at `metadata`."""
-    yield from _name_faults(cursor)
+def metadata_faults(
+    cursor: Cursor, *, namespaced: bool, name_fault: Callable[[str], str] = dns_subdomain_fault
+) -> Iterator[FieldError]:
+    """Yield what breaks the rules for metadata; the cursor stands at `metadata`.
+
+    `name_fault` says what must hold of a name of the kind, "" if it does.
+    """
+    yield from _name_faults(cursor, name_fault)
     yield from _namespace_faults(cursor["namespace"], namespaced=namespaced)
     yield from label_faults(cursor["labels"])
     yield from annotation_faults(cursor["annotations"])
@@ -197,12 +202,12 @@ def metadata_faults(cursor: Cursor, *, namespaced: bool) -> Iterator[FieldError]
             yield finalizer.invalid(fault)
 
 
-def _name_faults(cursor: Cursor) -> Iterator[FieldError]:
+def _name_faults(cursor: Cursor, name_fault: Callable[[str], str]) -> Iterator[FieldError]:
     name, prefix = cursor["name"], cursor["generateName"]
-    if (text := prefix.string()) and (fault := dns_subdomain_fault(_masked(text))):
+    if (text := prefix.string()) and (fault := name_fault(_masked(text))):
         yield prefix.invalid(fault)
     if text := name.string():
-        if fault := dns_subdomain_fault(text):
+        if fault := name_fault(text):
             yield name.invalid(fault)
     elif name.value in (None, "") and not prefix.string():
         yield name.required("name or generateName is required")

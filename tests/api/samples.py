@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from spinney.api import kinds
-from spinney.api.kinds import KINDS
+from spinney.api.kinds import OUR_KINDS
 from spinney.meta import manifests
 from spinney.meta.documents import Document, Json
 from tests.meta.values import JSON, TEXTS, nested
@@ -29,7 +29,9 @@ def documents(file: Path) -> list[Document]:
 
 
 ALL = tuple(document for file in FILES for document in documents(file))
-ADMITTED = tuple(kinds.admit(KINDS[kinds.group_kind_of(document)], document)[0] for document in ALL)
+ADMITTED = tuple(
+    kinds.admit(OUR_KINDS[kinds.group_kind_of(document)], document)[0] for document in ALL
+)
 
 
 def of_kind(kind: str, *, admitted: bool = False) -> tuple[Document, ...]:

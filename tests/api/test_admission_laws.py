@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.api import kinds
-from spinney.api.kinds import KINDS, Kind
+from spinney.api.kinds import OUR_KINDS, Kind
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
 from spinney.meta.documents import Document, Json, is_integer, leaves, object_at
 from spinney.meta.records import decode, encode
@@ -22,7 +22,7 @@ from tests.meta.values import TEXTS, nested
 
 pytestmark = pytest.mark.law
 
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.names.kind)
+EVERY_KIND = pytest.mark.parametrize("kind", OUR_KINDS.values(), ids=lambda kind: kind.names.kind)
 
 KNOWN = st.sampled_from(
     (
@@ -213,7 +213,7 @@ def test_a_pod_spec_goes_through_untouched(pod_spec: Document) -> None:
         .with_clique("a")
         .with_("spec.template.cliques[0].spec.podSpec", pod_spec)
     )
-    stored, faults = kinds.admit(KINDS[kinds.group_kind_of(made.document())], made.document())
+    stored, faults = kinds.admit(OUR_KINDS[kinds.group_kind_of(made.document())], made.document())
     kept = object_at(stored, ["spec", "template", "cliques", 0, "spec", "podSpec"])
     check_kept(pod_spec, kept, ())
     added = {key for key in kept if key not in pod_spec}

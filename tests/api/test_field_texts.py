@@ -5,7 +5,7 @@ from things import THING
 
 from spinney.api import fields
 from spinney.api.core import resolve
-from spinney.api.kinds import KINDS
+from spinney.api.kinds import OUR_KINDS
 
 HEAD = "GROUP:      test.dev\nKIND:       Thing\nVERSION:    v1\n\n"
 
@@ -279,17 +279,17 @@ def fields_of_ours(schema, path=()):
             yield from fields_of_ours(inner, (*path, name))
 
 
-@pytest.mark.parametrize("key", KINDS, ids=lambda key: key.kind)
+@pytest.mark.parametrize("key", OUR_KINDS, ids=lambda key: key.kind)
 def test_every_field_of_ours_has_a_text(key):
-    kind = KINDS[key]
+    kind = OUR_KINDS[key]
     silent = [path for path, schema in fields_of_ours(kind.schema) if not schema.doc]
     assert silent == []
     for path, _ in fields_of_ours(kind.schema):
         assert "<empty>" not in fields.describe(kind, path)
 
 
-@pytest.mark.parametrize("key", KINDS, ids=lambda key: key.kind)
+@pytest.mark.parametrize("key", OUR_KINDS, ids=lambda key: key.kind)
 def test_every_place_kubectl_is_asked_for_is_known(key):
-    cores = {fields.beneath(schema).core for _, schema in fields_of_ours(KINDS[key].schema)}
+    cores = {fields.beneath(schema).core for _, schema in fields_of_ours(OUR_KINDS[key].schema)}
     unfolding = {core for core in cores if core and resolve(core).properties}
     assert unfolding - {"Condition"} <= fields.KUBECTL_PATHS.keys()

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 import spinney
-from spinney.api.kinds import KINDS
+from spinney.api.kinds import OUR_KINDS
 from spinney.cli import completing, main
 
-KIND_NAMES = sorted(kind.kind for kind in KINDS)
+KIND_NAMES = sorted(kind.kind for kind in OUR_KINDS)
 
 
 def run(capsys, *words):

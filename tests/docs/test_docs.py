@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.api.kinds import KINDS
+from spinney.api.kinds import OUR_KINDS
 from spinney.meta import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,8 +131,8 @@ def test_python_of_a_page_runs():
 
 
 def test_words_of_the_glossary_are_those_of_the_api():
-    known = {kind.kind for kind in KINDS}
-    for kind in KINDS.values():
+    known = {kind.kind for kind in OUR_KINDS}
+    for kind in OUR_KINDS.values():
         for path, below in schemas.walk(kind.schema):
             if below.core:
                 continue
@@ -144,6 +144,6 @@ def test_words_of_the_glossary_are_those_of_the_api():
 
 
 def test_conditions_the_promises_name_are_in_the_api():
-    texts = [below.doc for kind in KINDS.values() for _, below in schemas.walk(kind.schema)]
+    texts = [below.doc for kind in OUR_KINDS.values() for _, below in schemas.walk(kind.schema)]
     for condition in ("Progressing", "Failing", "Failed", "NameConflict", "Succeeded"):
         assert any(f"`{condition}`" in text for text in texts), condition

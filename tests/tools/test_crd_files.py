@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from spinney.api.crds import crd
-from spinney.api.kinds import KINDS
+from spinney.api.kinds import OUR_KINDS
 from spinney.meta.documents import value_at
 from tools import crds
 
@@ -18,9 +18,9 @@ def files():
     return crds.files()
 
 
-@pytest.mark.parametrize("key", KINDS, ids=lambda key: key.kind)
+@pytest.mark.parametrize("key", OUR_KINDS, ids=lambda key: key.kind)
 def test_a_file_reads_back_as_the_crd_it_was_made_from(files, key):
-    kind = KINDS[key]
+    kind = OUR_KINDS[key]
     body = files[f"{crds.FOLDER}/{key.group}_{kind.names.plural}.yaml"]
     assert yaml.load(body, LOADER) == crd(kind)
     assert list(crds.structural_faults(crd(kind))) == []

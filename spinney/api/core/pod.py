@@ -6,6 +6,9 @@ from typing import Annotated
 
 import msgspec
 
+from spinney.api.core import pod_defaults, pod_rules
+from spinney.api.core.builtin import built_in
+from spinney.api.kinds import Names
 from spinney.meta.conditions import Condition
 from spinney.meta.documents import Document
 from spinney.meta.metadata import ObjectMeta
@@ -105,3 +108,22 @@ class Pod(Record):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+KIND = built_in(
+    Names(
+        group="",
+        version="v1",
+        kind="Pod",
+        plural="pods",
+        singular="pod",
+        short=("po",),
+        categories=("all",),
+    ),
+    Pod,
+    finer=pod_defaults.FINER,
+    has_status=True,
+    default=pod_defaults.default,
+    rules=pod_rules.rules,
+    changes=pod_rules.changes,
+)

@@ -1,0 +1,183 @@
+"""What a pod has where its writer said nothing, as Kubernetes fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from spinney.api.core.builtin import Finer
+from spinney.meta.documents import Document, Json, list_at, object_at, string_at, with_value
+from spinney.meta.quantities import parse_quantity
+
+CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
+FILE_MODE = 0o644
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+_PROBE = {
+    "failureThreshold": Finer(default=3, minimum=1),
+    "httpGet.path": Finer(default="/"),
+    "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
+    "periodSeconds": Finer(default=10, minimum=1),
+    "successThreshold": Finer(default=1, minimum=1),
+    "timeoutSeconds": Finer(default=1, minimum=1),
+    "initialDelaySeconds": Finer(minimum=0),
+}
+_HOOK = {
+    "httpGet.path": Finer(default="/"),
+    "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
+}
+_FIELD_REFERENCE = Finer(default="v1")
+
+
+def _within(prefix: str, finer: Mapping[str, Finer]) -> dict[str, Finer]:
+    return {f"{prefix}.{path}": what for path, what in finer.items()}
+
+
+_CONTAINER = {
+    "imagePullPolicy": Finer(enum=PULL_POLICIES),
+    "terminationMessagePath": Finer(default="/dev/termination-log"),
+    "terminationMessagePolicy": Finer(default="File", enum=("FallbackToLogsOnError", "File")),
+    "resources": Finer(default={}),
+    "env.valueFrom.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "ports.protocol": Finer(enum=PROTOCOLS),
+    **_within("livenessProbe", _PROBE),
+    **_within("readinessProbe", _PROBE),
+    **_within("startupProbe", _PROBE),
+    **_within("lifecycle.postStart", _HOOK),
+    **_within("lifecycle.preStop", _HOOK),
+}
+FINER: Mapping[str, Finer] = {
+    "": Finer(required=("spec",)),
+    **{
+        f"spec.{containers}.{path}": what
+        for containers in CONTAINER_LISTS
+        for path, what in _CONTAINER.items()
+    },
+    "spec.dnsPolicy": Finer(
+        default="ClusterFirst", enum=("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+    ),
+    "spec.enableServiceLinks": Finer(default=True),
+    "spec.restartPolicy": Finer(default="Always", enum=("Always", "OnFailure", "Never")),
+    "spec.schedulerName": Finer(default="default-scheduler"),
+    "spec.securityContext": Finer(default={}),
+    "spec.terminationGracePeriodSeconds": Finer(default=30),
+    "spec.preemptionPolicy": Finer(enum=("Never", "PreemptLowerPriority")),
+    "spec.tolerations.operator": Finer(enum=("Equal", "Exists")),
+    "spec.tolerations.effect": Finer(enum=("NoSchedule", "PreferNoSchedule", "NoExecute")),
+    "spec.volumes.configMap.defaultMode": Finer(default=FILE_MODE),
+    "spec.volumes.downwardAPI.defaultMode": Finer(default=FILE_MODE),
+    "spec.volumes.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.hostPath.type": Finer(default=""),
+    "spec.volumes.projected.defaultMode": Finer(default=FILE_MODE),
+    "spec.volumes.projected.sources.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.projected.sources.serviceAccountToken.expirationSeconds": Finer(default=3600),
+    "spec.volumes.secret.defaultMode": Finer(default=FILE_MODE),
+    "status": Finer(default={"phase": "Pending"}),
+    "status.phase": Finer(default="Pending"),
+}
+"""What of a pod's defaults, and of the words its fields take, depends on nothing else."""
+
+
+def default(document: Document) -> Document:
+    """Return a pod with the defaults that depend on other fields."""
+    spec = document.get("spec")
+    if not isinstance(spec, dict):
+        return document
+    filled = _each(spec, "volumes", _with_source)
+    for containers in CONTAINER_LISTS:
+        filled = _each(filled, containers, _with_pull_policy)
+    for containers in ("containers", "initContainers"):
+        filled = _each(filled, containers, _with_requests)
+        if spec.get("hostNetwork") is True:
+            filled = _each(filled, containers, _with_host_ports)
+    if filled is not spec:
+        document = {**document, "spec": filled}
+    status = document.get("status")
+    if isinstance(status, dict) and "qosClass" not in status:
+        document = with_value(document, ["status", "qosClass"], qos_class(filled))
+    return document
+
+
+def _each(holder: Document, field: str, change: Callable[[Document], Document]) -> Document:
+    """Return an object with each object of a list in it changed; itself if nothing changed."""
+    items = holder.get(field)
+    if not isinstance(items, list):
+        return holder
+    changed: list[Json] = [change(item) if isinstance(item, dict) else item for item in items]
+    same = all(new is old for new, old in zip(changed, items, strict=True))
+    return holder if same else {**holder, field: changed}
+
+
+def _with_source(volume: Document) -> Document:
+    if any(value is not None for name, value in volume.items() if name != "name"):
+        return volume
+    return {**volume, "emptyDir": {}}
+
+
+def _with_pull_policy(container: Document) -> Document:
+    if container.get("imagePullPolicy") is not None:
+        return container
+    latest = has_latest_tag(string_at(container, ["image"]))
+    return {**container, "imagePullPolicy": "Always" if latest else "IfNotPresent"}
+
+
+def has_latest_tag(image: str) -> bool:
+    """Whether an image is the newest of its name: tagged so, or without tag and digest."""
+    name, digest, _ = image.partition("@")
+    _, colon, tag = name.rpartition("/")[2].partition(":")
+    return tag == "latest" if colon else not digest
+
+
+def _with_requests(container: Document) -> Document:
+    resources = container.get("resources")
+    limits = object_at(resources, ["limits"])
+    requests = object_at(resources, ["requests"])
+    missing = {name: limit for name, limit in limits.items() if name not in requests}
+    if not missing:
+        return container
+    return with_value(container, ["resources", "requests"], {**requests, **missing})
+
+
+def _with_host_ports(container: Document) -> Document:
+    return _each(container, "ports", _with_host_port)
+
+
+def _with_host_port(port: Document) -> Document:
+    if port.get("hostPort") or "containerPort" not in port:
+        return port
+    return {**port, "hostPort": port["containerPort"]}
+
+
+def qos_class(spec: Document) -> str:
+    """Return in which order a node gives pods up: `Guaranteed`, `Burstable`, `BestEffort`."""
+    holders = [
+        object_at(container, ["resources"])
+        for containers in ("containers", "initContainers")
+        for container in list_at(spec, [containers])
+    ]
+    if whole := object_at(spec, ["resources"]):
+        holders = [whole]
+    said = [_computed(holder, part) for holder in holders for part in ("limits", "requests")]
+    if not any(said):
+        return "BestEffort"
+    for holder in holders:
+        limits = _computed(holder, "limits")
+        if limits.keys() != {"cpu", "memory"} or limits != _computed(holder, "requests"):
+            return "Burstable"
+    return "Guaranteed"
+
+
+def _computed(resources: Document, part: str) -> dict[str, int]:
+    """Return CPU and memory as numbers; nothing for what is zero or no quantity."""
+    found: dict[str, int] = {}
+    for name in ("cpu", "memory"):
+        value = object_at(resources, [part]).get(name)
+        if not isinstance(value, (str, int)):
+            continue
+        try:
+            amount = parse_quantity(value)
+        except ValueError:
+            continue
+        if amount > 0:
+            found[name] = amount
+    return found

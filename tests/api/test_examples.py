@@ -1,0 +1,95 @@
+"""The manifests of `examples/` and of this folder: each is taken as it stands, and stays takeable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spinney.api import kinds
+from spinney.api.kinds import OUR_KINDS
+from spinney.api.surroundings import Surroundings
+from spinney.meta.documents import Document, leaves, string_at, value_at
+from spinney.meta.records import decode, encode
+from tests.api import samples
+
+EVERY_FILE = pytest.mark.parametrize("file", samples.FILES, ids=lambda file: file.name)
+
+
+def surroundings_of(documents: list[Document]) -> Surroundings:
+    """Return what is known beside these documents: the topologies among them, and no others."""
+    found: dict[str, tuple[str, ...]] = {}
+    for document in documents:
+        if document["kind"] == "ClusterTopologyBinding":
+            levels = value_at(document, ["spec", "levels"])
+            assert isinstance(levels, list)
+            name = string_at(document, ["metadata", "name"])
+            found[name] = tuple(string_at(level, ["domain"]) for level in levels)
+    return Surroundings(topologies=found)
+
+
+def test_there_are_enough_of_every_kind() -> None:
+    assert len(samples.FILES) >= 40
+    assert {string_at(each, ["kind"]) for each in samples.ALL} == {
+        kind.names.kind for kind in OUR_KINDS.values()
+    }
+
+
+@EVERY_FILE
+def test_a_file_says_first_what_it_is(file: Path) -> None:
+    line = file.read_text().split("\n", 1)[0]
+    assert line.startswith("# ")
+    assert line.rstrip()[-1] not in "#:"
+
+
+@EVERY_FILE
+@pytest.mark.rule("1.2")
+def test_each_document_is_taken(file: Path) -> None:
+    documents = samples.documents(file)
+    known = surroundings_of(documents)
+    for document in documents:
+        kind = OUR_KINDS[kinds.group_kind_of(document)]
+        assert list(map(str, kinds.admit(kind, document, None, known)[1])) == []
+
+
+@EVERY_FILE
+@pytest.mark.rule("1.2")
+def test_each_document_is_read_and_keeps_all_that_was_written(file: Path) -> None:
+    for document in samples.documents(file):
+        kind = OUR_KINDS[kinds.group_kind_of(document)]
+        stored = kinds.admit(kind, document)[0]
+        record = decode(kind.record, stored)
+        assert decode(kind.record, encode(record)) == record
+        kept = dict(leaves(stored))
+        for path, value in leaves(document):
+            if value is None:
+                assert path not in kept
+            elif path[-2:] == ("spec", "replicas") and value == 0 and "cliques" in path:
+                assert kept[path] == 1
+            else:
+                assert value in ({}, []) or kept[path] == value, path
+
+
+@EVERY_FILE
+def test_a_stored_object_may_be_written_again_as_it_is(file: Path) -> None:
+    """Applied again as written, or put back as read: no update rule minds, and nothing changes."""
+    documents = samples.documents(file)
+    known = surroundings_of(documents)
+    for document in documents:
+        kind = OUR_KINDS[kinds.group_kind_of(document)]
+        stored = kinds.admit(kind, document, None, known)[0]
+        for written in (document, stored):
+            again, faults = kinds.admit(kind, written, stored, known)
+            assert list(map(str, faults)) == []
+            assert again == stored
+            assert kinds.advice(kind, again, stored, known) == kinds.advice(
+                kind, stored, None, known
+            )
+
+
+@EVERY_FILE
+def test_what_is_taken_where_nothing_is_known_is_what_is_taken_here(file: Path) -> None:
+    """`spinney validate` offline takes what a server takes that knows the same topologies."""
+    for document in samples.documents(file):
+        kind = OUR_KINDS[kinds.group_kind_of(document)]
+        assert list(map(str, kinds.admit(kind, document)[1])) == []
