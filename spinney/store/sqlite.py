@@ -93,7 +93,7 @@ class SqliteJournal:
         try:
             yield from self._load(acknowledged)
         except (apsw.Error, UnicodeDecodeError) as error:
-            if isinstance(error, _DISK_ERRORS):
+            if isinstance(error, _DISK_ERRORS) and not _is_short(error):
                 raise JournalFailed(f"{self.path}: {error}") from error
             raise CorruptJournal(f"{self.path}: {error}") from error
         self._is_sound = True
@@ -129,7 +129,8 @@ class SqliteJournal:
     def _check_pages(self, connection: apsw.Connection) -> None:
         (verdict,) = next(iter(connection.execute("PRAGMA quick_check(1)")))
         if verdict != "ok":
-            raise CorruptJournal(f"{self.path}: {verdict}")
+            told = " ".join(verdict.removeprefix("*** in database main ***").split())
+            raise CorruptJournal(f"{self.path}: {told}")
 
     def _check_totals(self, found: Totals, expected: Totals, acknowledged: int) -> None:
         if found != expected:
@@ -288,6 +289,12 @@ class SqliteJournal:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def _is_short(error: apsw.Error) -> bool:
+    """Whether a file ended where it should go on; the disk itself did nothing wrong."""
+    found: object = getattr(error, "extendedresult", None)
+    return found == apsw.SQLITE_IOERR_SHORT_READ
 
 
 def _has_content(path: Path) -> bool:

@@ -34,6 +34,7 @@ from spinney.testing.log_observer import LogObserver
 from spinney.testing.loop import VirtualLoop
 from tests.store.stores import POD, SET, Recorder, document, ref, settled
 
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 KEPT_MAX = 12
 LIMITS = Limits(
     history_events_max=KEPT_MAX,
@@ -83,7 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="spinney-store-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="spinney-", dir=IN_MEMORY))
         self.memory = MemoryJournal()
         self.loop = VirtualLoop()
         self.committed = {}
