@@ -33,6 +33,9 @@ Durability: TypeAlias = Literal["full", "relaxed"]
 """Full: what is acknowledged survives a loss of power. Relaxed: it survives a crash of ours."""
 
 PAGE_BYTES = 4096
+HEADER_BYTES = 100
+"""What SQLite takes for an empty database if it is shorter, and would write over."""
+
 WAL_BYTES_MAX = 32 * 1024 * 1024
 """How long the write-ahead log may grow before it is copied into the database at once."""
 
@@ -85,8 +88,11 @@ class SqliteJournal:
             self._lock = FolderLock(self.path.parent)
             self._mark = Mark(self.path, self._durability)
             acknowledged = self._mark.read()
-            if acknowledged is not None and not _has_content(self.path):
+            size_bytes = self.path.stat().st_size if self.path.exists() else 0
+            if size_bytes == 0 and acknowledged is not None:
                 raise CorruptJournal(f"{self.path} is gone or empty, the mark beside it is not")
+            if 0 < size_bytes < HEADER_BYTES:
+                raise CorruptJournal(f"{self.path} is no database, it has {size_bytes} bytes")
             os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise JournalFailed(f"{self.path.parent}: {error}") from error
@@ -295,7 +301,3 @@ def _is_short(error: apsw.Error) -> bool:
     """Whether a file ended where it should go on; the disk itself did nothing wrong."""
     found: object = getattr(error, "extendedresult", None)
     return found == apsw.SQLITE_IOERR_SHORT_READ
-
-
-def _has_content(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0

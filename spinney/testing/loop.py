@@ -2,7 +2,7 @@
 
 Nothing sleeps. Where asyncio would wait for the next timer, the time becomes that of the timer.
 Where it would wait for ever, because no timer is set and nothing is ready, `Deadlock` is raised
-with what each task waits for.
+with what each task waits for. Threads have no place here: what they would bring is not waited for.
 
     loop.run(main())          # an hour of back-off in a few milliseconds
 """

@@ -29,6 +29,7 @@ def storm_until_killed(folder, entropy):
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.store.storming", str(folder)],
         cwd=ROOT,
+        bufsize=0,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
