@@ -41,6 +41,7 @@ WAL_BYTES_MAX = 32 * 1024 * 1024
 
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK_ERRORS = (
+    apsw.FullError,
     apsw.IOError,
     apsw.CantOpenError,
     apsw.PermissionsError,
@@ -83,6 +84,7 @@ class SqliteJournal:
 
     def load(self) -> Iterator[Entry]:
         """Yield what was kept; raises CorruptJournal, Held where another process has the folder."""
+        self._superseded = Superseded()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = FolderLock(self.path.parent)
@@ -100,7 +102,7 @@ class SqliteJournal:
             yield from self._load(acknowledged)
         except (apsw.Error, UnicodeDecodeError) as error:
             if isinstance(error, _DISK_ERRORS) and not _is_short(error):
-                raise JournalFailed(f"{self.path}: {error}") from error
+                raise self._failure(error) from error
             raise CorruptJournal(f"{self.path}: {error}") from error
         self._is_sound = True
         self._begin_marking()
@@ -114,13 +116,15 @@ class SqliteJournal:
         self._write_ahead(connection)
         tables.migrate(connection, self.path, schema)
         self._totals = expected = tables.read_totals(connection, self.path)
-        found = Totals(floor=expected.floor)
+        newest, checksums = 0, []
         rows = tables.Rows(self.path)
         for row in connection.execute(tables.SELECT):
             entry = rows.entry(row)
             self._superseded.add(entry.version, entry.ref, is_deletion=entry.body is None)
-            found = found.with_entry(entry.version, row[7])
+            newest = entry.version
+            checksums.append(row[7])
             yield entry
+        found = Totals(floor=expected.floor).with_entries(newest, checksums)
         self._check_totals(found, expected, acknowledged or 0)
 
     def _begin_marking(self) -> None:
@@ -180,10 +184,7 @@ class SqliteJournal:
 
         def insert(connection: apsw.Connection) -> Totals:
             connection.executemany(tables.INSERT, rows)
-            totals = self._totals
-            for row in rows:
-                totals = totals.with_entry(row[0], row[7])
-            return totals
+            return self._totals.with_entries(rows[-1][0], (row[7] for row in rows))
 
         self._transact(self._sound_connection(), insert)
         for entry in batch:
@@ -198,11 +199,13 @@ class SqliteJournal:
         self._going = self._superseded.below(before)
 
         def delete(connection: apsw.Connection) -> Totals:
-            totals = self._totals
-            for version in self._going:
-                for (checksum,) in connection.execute(tables.DELETE, (version,)):
-                    totals = totals.without_entry(checksum)
-            return totals.with_floor(max(totals.floor, before - 1))
+            gone = [
+                checksum
+                for version in self._going
+                for (checksum,) in connection.execute(tables.DELETE, (version,))
+            ]
+            floor = max(self._totals.floor, before - 1)
+            return self._totals.without_entries(gone).with_floor(floor)
 
         self._transact(connection, delete)
         self._superseded.drop(len(self._going))
