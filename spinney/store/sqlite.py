@@ -5,7 +5,9 @@ SQLite, every entry has a checksum, all entries together must come to what the t
 and the newest must not be older than the mark. Nothing is written to a database before it passed.
 
 After a commit or a compaction that failed, what is on the disk is in doubt. The connection is
-closed, and the next call opens another, looks at what was kept, and undoes it if need be.
+closed, and the next call opens another, looks at what was kept, and undoes it if need be. Then the
+log is folded into the database and starts over: what a failed flush left in the log may be lost
+without a further error, and everything after it with it.
 """
 
 from __future__ import annotations
@@ -232,12 +234,11 @@ class SqliteJournal:
                 self._connection = self._open()
                 self._write_ahead(self._connection)
                 self._settle(self._connection)
+                self._fold_in(self._connection)
             except (apsw.Error, CorruptJournal) as error:
                 failure = self._failure(error)
                 self._drop_connection()
                 raise failure from error
-            with contextlib.suppress(apsw.Error):  # a log that starts over needs less space
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         return self._connection
 
     def _settle(self, connection: apsw.Connection) -> None:
@@ -281,9 +282,12 @@ class SqliteJournal:
         """Copy the write-ahead log into the database, so that it starts over."""
         connection = self._sound_connection()
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._fold_in(connection)
         except apsw.Error as error:
             raise self._failure(error) from error
+
+    def _fold_in(self, connection: apsw.Connection) -> None:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         self._wal_pages = 0
 
     def close(self) -> None:

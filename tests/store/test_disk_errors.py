@@ -142,6 +142,28 @@ def test_reads_go_on_and_writes_are_refused_until_the_disk_is_well(tmp_path, dis
     loop.run(main())
 
 
+def test_after_a_failed_flush_the_log_is_trusted_no_more(tmp_path, disk):
+    """What the kernel could not flush it may forget; all that was acknowledged is elsewhere."""
+    data = tmp_path / "data"
+
+    async def main():
+        async with opened(SqliteJournal(data, vfs=disk.name)) as store:
+            for name in "abc":
+                await put(store, ref(name))
+            for fault in ("failed", "failed-after"):
+                disk.fail(1, fault)
+                with pytest.raises(Unavailable):
+                    await put(store, ref("d"))
+            await put(store, ref("e"))
+            shutil.copytree(data, tmp_path / "without")
+        for lost in ("store.db-wal", "store.db-mark"):
+            (tmp_path / "without" / lost).unlink()
+        async with opened(SqliteJournal(tmp_path / "without")) as store:
+            assert [*versions(store)] == ["a", "b", "c"]
+
+    loop.run(main())
+
+
 def test_upkeep_that_fails_is_tried_again_and_harms_no_write(tmp_path, disk):
     async def main():
         journal = SqliteJournal(tmp_path / "data", vfs=disk.name)

@@ -80,6 +80,30 @@ def test_nobody_sees_a_write_before_it_is_committed_but_writers():
     loop.run(main())
 
 
+def test_the_head_is_the_last_queued_write_whatever_is_committed_before_it():
+    """An object is made, deleted, made again and deleted, each a commit of its own."""
+
+    async def main():
+        executor = SlowExecutor(lambda: timedelta(milliseconds=5))
+        async with opened(executor=executor, limits=Limits(batch_writes_max=1)) as store:
+            target, body = ref("a"), document(ref("a"))
+            writes = [
+                store.put(target, body, expects=0),
+                store.remove(target, expects=1, document=body),
+                store.put(target, body, expects=0),
+                store.remove(target, expects=3, document=body),
+            ]
+            assert store.statistics().heads == 1
+            for number, write in enumerate(writes):
+                await write
+                assert (store.get(target) is None) is bool(number % 2)
+                assert store.head(target) is None
+                assert store.heads(POD) == []
+            assert store.statistics().heads == 0
+
+    loop.run(main())
+
+
 def test_watchers_are_told_before_the_writer_is_answered():
     async def main():
         async with opened() as store:
