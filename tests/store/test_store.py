@@ -279,6 +279,11 @@ def test_what_fell_out_of_the_history_is_expired_after_a_restart_too():
             with pytest.raises(Expired, match="too old resource version: 14"):
                 store.attach(POD, 14, Recorder())
             assert [event.version for event in store.since(15)] == [16, 17, 18, 19, 20]
+        async with opened(journal) as store:
+            assert store.statistics().floor == journal.floor == 14
+            assert len(store.since(14)) == 6
+            with pytest.raises(Expired):
+                store.since(13)
 
     loop.run(main())
 
