@@ -153,6 +153,16 @@ def test_a_change_behind_our_back_is_named(folder, statements):
         load(folder)
 
 
+def test_a_list_of_free_pages_that_names_one_in_use_is_named(folder):
+    """Nothing is wrong with what can be read yet; the next write would go over an object."""
+    file = folder / "store.db"
+    body = bytearray(file.read_bytes())
+    body[32:40] = (2).to_bytes(4) + (1).to_bytes(4)
+    file.write_bytes(body)
+    with pytest.raises(CorruptJournal, match=r"store\.db"):
+        load(folder)
+
+
 def test_a_database_that_is_gone_is_missed(folder):
     (folder / "store.db").unlink()
     with pytest.raises(CorruptJournal, match="gone or empty, the mark beside it is not"):
