@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from spinney.api.core.builtin import built_in, immutable
 from spinney.api.kinds import Names
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
-from spinney.meta.documents import Document
+from spinney.meta.documents import Document, Json
 from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Field, Record
@@ -36,7 +36,7 @@ class ResourceClaim(Record):
     """Devices that some pods share."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The devices asked for.")] = {}
+    spec: Annotated[Mapping[str, Json], Field("The devices asked for.")] = {}
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
@@ -44,7 +44,7 @@ class ResourceClaimTemplate(Record):
     """What the claims of many pods look like."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The claim, with the metadata it gets.")] = {}
+    spec: Annotated[Mapping[str, Json], Field("The claim, with the metadata it gets.")] = {}
 
 
 def _changes(old: Cursor, new: Cursor, _known: Surroundings) -> Iterator[FieldError]:
