@@ -101,7 +101,10 @@ def parser() -> argparse.ArgumentParser:
 
 def _take_files(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "files", nargs="+", metavar="FILE|-|DIR", help="manifests; - reads standard input"
+        "files",
+        nargs="+",
+        metavar="FILE|-|DIR",
+        help="manifests; - reads standard input, DIR the files in it",
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from spinney.api import kinds, podcliqueset
 from spinney.api.surroundings import Surroundings
+from spinney.meta import metadata
 from spinney.meta.documents import Document, value_at
 from spinney.meta.durations import Duration
 from spinney.testing import build
@@ -31,6 +32,9 @@ SHARED = {
     "name": "link",
     "templateSpec": {"spec": {"devices": {"requests": [{"name": "a"}]}}},
 }
+
+
+SUBDOMAIN = metadata.SUBDOMAIN_RULE
 
 
 def clique(name: str, **spec: object) -> Document:
@@ -158,6 +162,7 @@ CLIQUE_RULES = (
                 (f"{C}[0].name: Required value: a name must be given",),
             ),
             ({f"{C}[0].name": ABSENT}, (f"{C}[0].name: Required value",)),
+            ({f"{C}[0].name": "Router"}, (f'{C}[0].name: Invalid value: "Router": {SUBDOMAIN}',)),
         ),
     ),
     Case(
@@ -197,6 +202,18 @@ CLIQUE_RULES = (
         "labels and annotations of a clique are labels and annotations",
         good=({f"{C}[0].labels": {"a.b/c": "d"}}, {f"{C}[0].annotations": {"a": "b c"}}),
         bad=(
+            (
+                {f"{C}[0].labels": {"a": "b c"}},
+                (f'{C}[0].labels: Invalid value: "b c": {metadata.LABEL_VALUE_RULE}',),
+            ),
+            (
+                {f"{C}[0].labels": {"a b": "c"}},
+                (f'{C}[0].labels: Invalid value: "a b": {metadata.NAME_PART_RULE}',),
+            ),
+            (
+                {f"{G}[0].annotations": {"a b": "c"}},
+                (f'{G}[0].annotations: Invalid value: "a b": {metadata.NAME_PART_RULE}',),
+            ),
             (
                 {f"{C}[0].annotations": {"a b": "c"}},
                 (
@@ -385,6 +402,7 @@ GROUP_RULES = (
         good=({f"{G}[0].name": "decode.v1"},),
         bad=(
             ({f"{G}[0].name": ""}, (f"{G}[0].name: Required value: a name must be given",)),
+            ({f"{G}[0].name": "Decode"}, (f'{G}[0].name: Invalid value: "Decode": {SUBDOMAIN}',)),
             (
                 {f"{G}[1]": {"name": "decode", "cliqueNames": ["router"]}},
                 (f'{G}[1].name: Duplicate value: "decode": groups of a set have different names',),
