@@ -7,7 +7,7 @@ import pytest
 from spinney.api import kinds, podcliqueset
 from spinney.api.surroundings import Surroundings
 from spinney.meta import metadata
-from spinney.meta.documents import Document, value_at
+from spinney.meta.documents import Document, Json, value_at
 from spinney.meta.durations import Duration
 from spinney.testing import build
 from spinney.testing.build import ABSENT, changed
@@ -841,6 +841,54 @@ def test_a_set_whose_own_names_collide_is_refused() -> None:
         f'{C}[0].name: Invalid value: "decode": would share a HorizontalPodAutoscaler name such '
         'as "<name>-0-decode" with the autoscaler of group "decode": rename one of them'
     ]
+
+
+PER_REPLICA, ALL = ({"scope": scope} for scope in ("PerReplica", "AllReplicas"))
+
+
+@pytest.mark.rule("1.5")
+@pytest.mark.parametrize(
+    ("shared", "at", "name", "other"),
+    [
+        (
+            {S: [{"name": "router-all-link", **PER_REPLICA}], f"{C}[0]": [{"name": "link", **ALL}]},
+            f"{S}.resourceSharing[0].name",
+            "-0-router-all-link",
+            'the AllReplicas claim "link" of clique "router"',
+        ),
+        (
+            {
+                f"{G}[0]": [{"name": "leader-0-link", **PER_REPLICA}],
+                f"{C}[1]": [{"name": "link", **PER_REPLICA}],
+            },
+            f"{C}[1].resourceSharing[0].name",
+            "-0-decode-0-leader-0-link",
+            'the PerReplica claim "leader-0-link" of group "decode"',
+        ),
+        (
+            {
+                f"{G}[0]": [{"name": "link", **ALL}],
+                S: [{"name": "decode-all-link", **PER_REPLICA}],
+            },
+            f"{S}.resourceSharing[0].name",
+            "-0-decode-all-link",
+            'the AllReplicas claim "link" of group "decode"',
+        ),
+    ],
+)
+def test_claims_of_one_name_are_refused(
+    shared: dict[str, Json], at: str, name: str, other: str
+) -> None:
+    """Two devices would be fought over by two owners of one ResourceClaim."""
+    document = changed(BASE, {f"{place}.resourceSharing": to for place, to in shared.items()})
+    (fault,) = said_of(document)
+    assert fault.startswith(f"{at}: Invalid value: ")
+    assert f'would share a ResourceClaim name such as "<name>{name}" with {other}: ' in fault
+
+
+def test_claims_of_names_alike_that_cannot_meet_are_taken() -> None:
+    alike: list[Json] = [{"name": "0-link", **ALL}, {"name": "all-0-link", **PER_REPLICA}]
+    assert said_of(changed(BASE, {f"{S}.resourceSharing": alike})) == []
 
 
 @pytest.mark.rule("1.6")

@@ -131,6 +131,8 @@ def test_keys_become_strings(text: str, key: str) -> None:
         (b"a:\n- \x00", "line 2: control character 0x00 is not allowed"),
         (b"a: \xff", "line 1: byte 0xff is not UTF-8: save the text as UTF-8"),
         ("a: 1".encode("utf-16"), "line 1: the text is UTF-16 or UTF-32, or binary"),
+        ("a: 1".encode("utf-16-le"), "line 1: the text is UTF-16 or UTF-32, or binary"),
+        ("a: 1".encode("utf-32-be"), "line 1: the text is UTF-16 or UTF-32, or binary"),
         (b"a: !mine x", "line 1: tag !mine is not known: leave it out"),
         (b"a: !!set {b}", "line 1: tag !!set is not known"),
         (b"a: !!int b", "line 1: 'b' cannot be read as !!int"),
