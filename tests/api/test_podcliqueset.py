@@ -396,6 +396,24 @@ CLIQUE_RULES = (
     ),
 )
 
+REQUIRED = Case(
+    "what must be given is given",
+    bad=tuple(
+        ({path: ABSENT}, (f"{path}: Required value",))
+        for path in (
+            "spec.template",
+            f"{C}[0].name",
+            f"{C}[0].spec",
+            f"{C}[0].spec.roleName",
+            f"{C}[0].spec.podSpec",
+            f"{C}[0].spec.podSpec.containers",
+            f"{C}[0].spec.podSpec.containers[0].name",
+            f"{G}[0].name",
+            f"{G}[0].cliqueNames",
+        )
+    ),
+)
+
 GROUP_RULES = (
     Case(
         "a group has a name of its own, which is a DNS subdomain",
@@ -766,6 +784,7 @@ MNNVL_RULES = (
 )
 
 RULES = (
+    REQUIRED,
     *SET_RULES,
     *CLIQUE_RULES,
     *GROUP_RULES,
@@ -938,6 +957,12 @@ def test_defaults_are_those_of_the_api() -> None:
             ],
         },
     }
+    given = changed(BASE, {f"{S}.headlessServiceConfig": {}, f"{G}[0].replicas": ABSENT})
+    stored = kinds.admit(KIND, given)[0]
+    assert value_at(stored, ["spec", "template", "headlessServiceConfig"]) == {
+        "publishNotReadyAddresses": True
+    }
+    assert value_at(stored, ["spec", "template", "podCliqueScalingGroups", 0, "replicas"]) == 1
     bare = changed(BASE, {"spec.replicas": ABSENT, "spec.updateStrategy": {}})
     spec, faults = kinds.admit(KIND, bare)
     assert faults == ()
