@@ -133,19 +133,13 @@ def _pod_spec_rules(pod_spec: Cursor, workload_type: str) -> Iterator[FieldError
         )
     for field in ("containers", "initContainers"):
         for container in pod_spec[field]:
-            seen: set[str] = set()
             for variable in container["env"]:
                 name = variable["name"].string()
-                if name is None:
-                    continue
-                if not _ENVIRONMENT_NAME.fullmatch(name):
+                if name is not None and not _ENVIRONMENT_NAME.fullmatch(name):
                     yield variable["name"].invalid(
                         "must consist of letters, digits, '_', '-' or '.', "
                         "and must not begin with a digit"
                     )
-                elif name in seen:
-                    yield variable["name"].duplicate()
-                seen.add(name)
 
 
 def _no_scaling(config: Cursor) -> Iterator[FieldError]:

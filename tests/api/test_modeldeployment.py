@@ -20,6 +20,7 @@ E = "spec.endpoint"
 H = "spec.endpoint.healthCheck"
 SERVED = changed(BASE, {E: {"clique": "router", "port": 8000, "healthCheck": {}}})
 
+SHARE = 'must be an integer or a percentage such as "25%"'
 STUCK = f"must not be 0 while {R}.maxSurge is 0: nothing could ever be replaced"
 
 
@@ -69,6 +70,10 @@ RULES = (
                     f"{R}.maxSurge: Invalid value: -1: must be greater than or equal to 0",
                     f'{R}.maxUnavailable: Invalid value: "101%": must be at most 100%',
                 ),
+            ),
+            (
+                {R: {"maxSurge": "many"}},
+                (f'{R}.maxSurge: Invalid value: "many": {SHARE}',),
             ),
             (
                 {R: {"maxSurge": True}},

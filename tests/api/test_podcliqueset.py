@@ -35,6 +35,7 @@ SHARED = {
 
 
 SUBDOMAIN = metadata.SUBDOMAIN_RULE
+SHARE = 'must be an integer or a percentage such as "25%"'
 
 
 def clique(name: str, **spec: object) -> Document:
@@ -122,6 +123,13 @@ SET_RULES = (
                 (
                     "spec.updateStrategy.rollingRecreate.maxUnavailable: Invalid value: 0: "
                     "must be at least 1, or at least 1%",
+                ),
+            ),
+            (
+                {"spec.updateStrategy.rollingRecreate.maxUnavailable": "some"},
+                (
+                    'spec.updateStrategy.rollingRecreate.maxUnavailable: Invalid value: "some": '
+                    + SHARE,
                 ),
             ),
             (
@@ -462,6 +470,13 @@ GROUP_RULES = (
             (
                 {f"{G}[0].minAvailable": 0},
                 (f"{G}[0].minAvailable: Invalid value: 0: must be greater than 0",),
+            ),
+            (
+                {f"{G}[0].replicas": 1, f"{G}[0].minAvailable": 2},
+                (
+                    f"{G}[0].minAvailable: Invalid value: 2: must be less than or equal to "
+                    "replicas (1)",
+                ),
             ),
             (
                 {f"{G}[0].minAvailable": 3},
