@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 
 from spinney.api.core.builtin import Finer
 from spinney.api.core.container_rules import PROBES, amount, listed, named
-from spinney.meta.documents import Document, Json, is_integer, object_at, string_at, with_value
+from spinney.meta.documents import (
+    Document,
+    Json,
+    is_integer,
+    object_at,
+    string_at,
+    value_at,
+    with_value,
+)
 
 CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 FILE_MODE = 0o644
@@ -28,6 +36,7 @@ _HOOK = {
     "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
 }
 _FIELD_REFERENCE = Finer(default="v1")
+_DIVISOR = Finer(default="0")
 
 
 def _within(prefix: str, finer: Mapping[str, Finer]) -> dict[str, Finer]:
@@ -40,6 +49,7 @@ _CONTAINER = {
     "terminationMessagePolicy": Finer(default="File", enum=("FallbackToLogsOnError", "File")),
     "resources": Finer(default={}),
     "env.valueFrom.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "env.valueFrom.resourceFieldRef.divisor": _DIVISOR,
     "ports.protocol": Finer(enum=PROTOCOLS),
     **_within("livenessProbe", _PROBE),
     **_within("readinessProbe", _PROBE),
@@ -68,9 +78,12 @@ FINER: Mapping[str, Finer] = {
     "spec.volumes.configMap.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
+    "spec.volumes.ephemeral.volumeClaimTemplate.spec.volumeMode": Finer(default="Filesystem"),
     "spec.volumes.hostPath.type": Finer(default=""),
     "spec.volumes.projected.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.projected.sources.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
     "spec.volumes.projected.sources.serviceAccountToken.expirationSeconds": Finer(default=3600),
     "spec.volumes.secret.defaultMode": Finer(default=FILE_MODE),
     "status": Finer(default={"phase": "Pending"}),
@@ -157,8 +170,10 @@ def has_latest_tag(image: str) -> bool:
 
 def _with_requests(container: Document) -> Document:
     resources = container.get("resources")
-    limits = object_at(resources, ["limits"])
-    requests = object_at(resources, ["requests"])
+    limits, requests = object_at(resources, ["limits"]), value_at(resources, ["requests"])
+    requests = {} if requests is None else requests
+    if not isinstance(requests, dict):
+        return container
     missing = {name: limit for name, limit in limits.items() if name not in requests}
     if not missing:
         return container
