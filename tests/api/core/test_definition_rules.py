@@ -65,7 +65,8 @@ WHOLE: tuple[tuple[str, dict[str, Json], list[str]], ...] = (
         "nothing stored",
         {"spec.versions[0].storage": False},
         [
-            "spec.versions: Invalid value: []: must have exactly one version marked as storage version"
+            "spec.versions: Invalid value: []: must have exactly one version marked as storage "
+            "version"
         ],
     ),
     (
@@ -85,7 +86,8 @@ WHOLE: tuple[tuple[str, dict[str, Json], list[str]], ...] = (
         "no versions",
         {"spec.versions": []},
         [
-            "spec.versions: Invalid value: []: must have exactly one version marked as storage version"
+            "spec.versions: Invalid value: []: must have exactly one version marked as storage "
+            "version"
         ],
     ),
     (
@@ -113,9 +115,11 @@ WHOLE: tuple[tuple[str, dict[str, Json], list[str]], ...] = (
             }
         },
         [
-            'spec.versions[0].subresources.scale.labelSelectorPath: Invalid value: ".meta.selector": '
+            "spec.versions[0].subresources.scale.labelSelectorPath: Invalid value: "
+            '".meta.selector": '
             "should be a json path under either .spec or .status",
-            'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.replicas": '
+            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: "
+            '".status.replicas": '
             "should be a json path under .spec, without brackets",
             "spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: "
             '".status.replicas[0]": should be a json path under .status, without brackets',
@@ -129,9 +133,11 @@ WHOLE: tuple[tuple[str, dict[str, Json], list[str]], ...] = (
             ]
         },
         [
-            'spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: "spec.a": must be '
+            'spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: "spec.a": '
+            "must be "
             'a simple json path starting with "."',
-            'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of '
+            'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be '
+            "one of "
             "boolean,date,integer,number,string",
         ],
     ),
@@ -139,7 +145,8 @@ WHOLE: tuple[tuple[str, dict[str, Json], list[str]], ...] = (
         "a webhook without address",
         {"spec.conversion": {"strategy": "Webhook"}},
         [
-            "spec.conversion.webhook.clientConfig: Required value: required when strategy is set to "
+            "spec.conversion.webhook.clientConfig: Required value: required when strategy is set "
+            "to "
             "Webhook",
             "spec.conversion.webhook.conversionReviewVersions: Required value",
         ],
@@ -179,7 +186,8 @@ PLACES: tuple[tuple[str, Document, list[str]], ...] = (
         "unique items",
         {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
         [
-            "uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity "
+            "uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime "
+            "complexity "
             "becomes quadratic"
         ],
     ),
@@ -197,14 +205,16 @@ PLACES: tuple[tuple[str, Document, list[str]], ...] = (
             "additionalProperties": {"type": "string"},
         },
         [
-            "additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive"
+            "additionalProperties: Forbidden: additionalProperties and properties are mutual "
+            "exclusive"
         ],
     ),
     (
         "a map without keys",
         {**KEYED, "x-kubernetes-list-map-keys": []},
         [
-            "x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type "
+            "x-kubernetes-list-map-keys: Required value: must not be empty if "
+            "x-kubernetes-list-type "
             "is map"
         ],
     ),
@@ -212,7 +222,8 @@ PLACES: tuple[tuple[str, Document, list[str]], ...] = (
         "a key that is no field",
         {**KEYED, "x-kubernetes-list-map-keys": ["id"]},
         [
-            'x-kubernetes-list-map-keys[0]: Invalid value: "id": must refer to a property of the items'
+            'x-kubernetes-list-map-keys[0]: Invalid value: "id": must refer to a property of the '
+            "items"
         ],
     ),
     (
@@ -227,7 +238,8 @@ PLACES: tuple[tuple[str, Document, list[str]], ...] = (
         "a set of objects",
         {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}},
         [
-            "items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list that "
+            "items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list "
+            "that "
             "is a set"
         ],
     ),
@@ -239,7 +251,8 @@ PLACES: tuple[tuple[str, Document, list[str]], ...] = (
             "items": {"type": "string"},
         },
         [
-            'x-kubernetes-list-type: Invalid value: "set": must be map if x-kubernetes-list-map-keys '
+            'x-kubernetes-list-type: Invalid value: "set": must be map if '
+            "x-kubernetes-list-map-keys "
             "is non-empty"
         ],
     ),
