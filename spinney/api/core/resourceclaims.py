@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
-
-import msgspec
 
 from spinney.api.core.builtin import built_in, immutable
 from spinney.api.kinds import Names
@@ -38,7 +36,7 @@ class ResourceClaim(Record):
     """Devices that some pods share."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The devices asked for.")] = msgspec.field(default_factory=dict)
+    spec: Annotated[Mapping[str, Json], Field("The devices asked for.")] = {}
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
@@ -46,9 +44,7 @@ class ResourceClaimTemplate(Record):
     """What the claims of many pods look like."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The claim, with the metadata it gets.")] = msgspec.field(
-        default_factory=dict
-    )
+    spec: Annotated[Mapping[str, Json], Field("The claim, with the metadata it gets.")] = {}
 
 
 def _with_counts(path: tuple[str, ...]) -> Callable[[Document], Document]:
