@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from spinney.api.core.builtin import Finer
@@ -10,9 +11,6 @@ from spinney.meta.documents import (
     Document,
     Json,
     is_integer,
-    object_at,
-    string_at,
-    value_at,
     with_value,
 )
 
@@ -101,7 +99,6 @@ def default(document: Document) -> Document:
     for containers in CONTAINER_LISTS:
         filled = _each(filled, containers, _with_own_defaults)
     for containers in ("containers", "initContainers"):
-        filled = _each(filled, containers, _with_requests)
         if spec.get("hostNetwork") is True:
             filled = _each(filled, containers, _with_host_ports)
     if filled is not spec:
@@ -141,7 +138,7 @@ def _with_own_defaults(container: Document) -> Document:
         probe = container.get(field)
         if isinstance(probe, dict) and 0 in probe.values():
             container = {**container, field: _with_numbers(probe)}
-    return _with_pull_policy(container)
+    return _with_requests(_with_pull_policy(container))
 
 
 def _with_numbers(probe: Document) -> Document:
@@ -157,10 +154,12 @@ def _with_numbers(probe: Document) -> Document:
 def _with_pull_policy(container: Document) -> Document:
     if container.get("imagePullPolicy") is not None:
         return container
-    latest = has_latest_tag(string_at(container, ["image"]))
+    image = container.get("image")
+    latest = has_latest_tag(image if isinstance(image, str) else "")
     return {**container, "imagePullPolicy": "Always" if latest else "IfNotPresent"}
 
 
+@functools.lru_cache(maxsize=1024)
 def has_latest_tag(image: str) -> bool:
     """Whether an image is the newest of its name: tagged so, or without tag and digest."""
     name, digest, _ = image.partition("@")
@@ -169,15 +168,14 @@ def has_latest_tag(image: str) -> bool:
 
 
 def _with_requests(container: Document) -> Document:
-    resources = container.get("resources")
-    limits, requests = object_at(resources, ["limits"]), value_at(resources, ["requests"])
-    requests = {} if requests is None else requests
-    if not isinstance(requests, dict):
+    resources = named(container, "resources")
+    limits, requests = named(resources, "limits"), resources.get("requests", {})
+    if not limits or not isinstance(requests, dict):
+        return container
+    if limits.keys() <= requests.keys():
         return container
     missing = {name: limit for name, limit in limits.items() if name not in requests}
-    if not missing:
-        return container
-    return with_value(container, ["resources", "requests"], {**requests, **missing})
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
 
 
 def _with_host_ports(container: Document) -> Document:
