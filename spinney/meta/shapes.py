@@ -10,10 +10,10 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from spinney.meta import errors
+from spinney.meta import errors, patterns, validations
 from spinney.meta.documents import Document, Json, is_integer
 from spinney.meta.durations import parse_duration
 from spinney.meta.errors import FieldError
@@ -21,7 +21,11 @@ from spinney.meta.quantities import parse_quantity
 from spinney.meta.schemas import INT32_MAX, INT64_MAX, Schema
 from spinney.meta.times import parse_time
 
-Report: TypeAlias = Callable[[FieldError], None]
+Report: TypeAlias = "list[FieldError]"
+"""Where faults are told as they are found."""
+
+HINTS_MAX = 100
+"""After how many faults no more is guessed at what was meant: each guess is a search."""
 
 _ARTICLES = {
     "object": "an object",
@@ -36,7 +40,7 @@ _ARTICLES = {
 class Shape:
     """A schema, ready to walk documents."""
 
-    __slots__ = ("_children", "_defaults", "_items", "_passes", "_values", "schema")
+    __slots__ = ("_children", "_defaults", "_items", "_passes", "_values", "_wants", "schema")
 
     def __init__(self, schema: Schema) -> None:
         """Prepare for a schema; what lies below is prepared when first met."""
@@ -45,12 +49,14 @@ class Shape:
         self._values = Shape(schema.values) if schema.values is not None else None
         self._items = Shape(schema.items) if schema.items is not None else None
         self._defaults: tuple[tuple[str, Json], ...] | None = None
-        self._passes = _value_check(schema)
+        self._passes = value_check(schema)
+        self._wants = validations.wanted(schema)
 
     def fill_defaults(self, document: Document) -> Document:
         """Return the document with absent values that have a default filled in, at every depth.
 
-        A null where the schema names a field is the same as nothing, and is dropped. Nothing else
+        A null where the schema names a field that is not nullable is the same as nothing, and is
+        dropped. Nothing else
         a user wrote is changed, except that a whole number written `3.0` becomes `3`. Idempotent.
         """
         filled = self._filled(document)
@@ -59,8 +65,13 @@ class Shape:
     def faults(self, document: Document) -> list[FieldError]:
         """Return every fault of shape: types, unknown and missing fields, bounds, twins in sets."""
         found: list[FieldError] = []
-        self._tell(document, "", found.append)
+        self._tell(document, "", found)
         return found
+
+    def prune(self, document: Document) -> Document:
+        """Return the document without the fields the schema does not know, at every depth."""
+        pruned = self._pruned(document)
+        return pruned if isinstance(pruned, dict) else document
 
     def _child(self, key: str) -> Shape | None:
         try:
@@ -71,6 +82,29 @@ class Shape:
             if child is not None:
                 self._children[key] = child
             return child
+
+    def _pruned(self, value: Json) -> Json:
+        if isinstance(value, list):
+            if self._items is None:
+                return value
+            items = [self._items._pruned(item) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else items
+        if not isinstance(value, dict):
+            return value
+        kept: Document = {}
+        for key, below in value.items():
+            child = self._child(key) or self._values
+            if child is not None:
+                kept[key] = child._pruned(below)
+            elif not self._is_closed():
+                kept[key] = below
+        same = len(kept) == len(value) and all(kept[key] is value[key] for key in kept)
+        return value if same else kept
+
+    def _is_closed(self) -> bool:
+        schema = self.schema
+        return not schema.open and (bool(schema.properties) or schema.sealed)
 
     def _filled(self, value: Json) -> Json:
         if isinstance(value, dict):
@@ -95,7 +129,8 @@ class Shape:
         filled: Document | None = None
         for key, below in value.items():
             if below is None:
-                if key in self.schema.properties:
+                named = self.schema.properties.get(key)
+                if named is not None and not named.nullable:
                     filled = dict(value) if filled is None else filled
                     del filled[key]
             elif not isinstance(below, str) and (child := self._child(key)) is not None:
@@ -104,36 +139,46 @@ class Shape:
                     filled = dict(value) if filled is None else filled
                     filled[key] = new
         if self._defaults is None:
-            self._defaults = tuple(
-                (key, below.default)
-                for key, below in self.schema.properties.items()
-                if below.has_default and isinstance(below.default, (str, int, bool, dict, list))
-            )
+            self._defaults = tuple(self._prepared_defaults())
         for key, default in self._defaults:
-            if value.get(key) is None:
+            if value.get(key) is None and not (
+                key in value and self.schema.properties[key].nullable
+            ):
                 filled = dict(value) if filled is None else filled
                 filled[key] = default
         return value if filled is None else filled
 
+    def _prepared_defaults(self) -> Iterator[tuple[str, Json]]:
+        """Yield what is filled in, with what is filled in below that."""
+        for key, below in self.schema.properties.items():
+            if isinstance(below.default, (str, int, float, bool, dict, list)):
+                child = self._child(key)
+                yield key, below.default if child is None else child._filled(below.default)
+
     def _tell(self, value: Json, path: str, report: Report) -> None:
+        if value is None and self.schema.nullable:
+            return
         kind = self.schema.type
         if kind == "object":
-            if isinstance(value, dict):
-                self._tell_object(value, path, report)
-            else:
-                report(_ill_typed(kind, value, path))
+            if not isinstance(value, dict):
+                report.append(_ill_typed(kind, value, path))
+                return
+            self._tell_object(value, path, report)
         elif kind == "array":
-            if isinstance(value, list):
-                self._tell_list(value, path, report)
-            else:
-                report(_ill_typed(kind, value, path))
+            if not isinstance(value, list):
+                report.append(_ill_typed(kind, value, path))
+                return
+            self._tell_list(value, path, report)
         elif self._passes is not None and (fault := self._passes(value)) is not None:
             reason, message = fault
-            report(FieldError(path=path, reason=reason, message=message, found=value))
+            report.append(FieldError(path=path, reason=reason, message=message, found=value))
+            return
+        if self._wants is not None:
+            self._wants(value, path, report)
 
     def _tell_object(self, value: Document, path: str, report: Report) -> None:
         schema = self.schema
-        if schema.properties:
+        if schema.properties or schema.sealed:
             prefix = f"{path}." if path else ""
             for key, below in value.items():
                 child = self._child(key)
@@ -141,20 +186,27 @@ class Shape:
                     if below is not None:
                         child._tell(below, prefix + key, report)
                 elif not schema.open:
-                    report(_unknown(key, schema.properties, prefix + key))
+                    known = schema.properties if len(report) < HINTS_MAX else {}
+                    report.append(_unknown(key, known, prefix + key))
             for key in schema.required:
-                if value.get(key) is None:
-                    report(FieldError(path=prefix + key, reason=errors.REQUIRED, message=""))
+                if value.get(key) is None and not self._may_be_null(key, value):
+                    report.append(FieldError(path=prefix + key, reason=errors.REQUIRED, message=""))
         elif self._values is not None:
             for key, below in value.items():
                 self._values._tell(below, f"{path}[{key}]", report)
+
+    def _may_be_null(self, key: str, value: Document) -> bool:
+        named = self.schema.properties.get(key)
+        return key in value and named is not None and named.nullable
 
     def _tell_list(self, value: list[Json], path: str, report: Report) -> None:
         schema = self.schema
         least = schema.min_items
         if least is not None and len(value) < least:
             what = "at least one item" if least == 1 else f"at least {least} items"
-            report(FieldError(path=path, reason=errors.REQUIRED, message=f"must have {what}"))
+            report.append(
+                FieldError(path=path, reason=errors.REQUIRED, message=f"must have {what}")
+            )
         if self._items is not None:
             for index, item in enumerate(value):
                 self._items._tell(item, f"{path}[{index}]", report)
@@ -165,7 +217,7 @@ class Shape:
             for index, item in enumerate(value):
                 if isinstance(item, str) or is_integer(item):
                     if item in seen:
-                        report(_twin(f"{path}[{index}]", item, ""))
+                        report.append(_twin(f"{path}[{index}]", item, ""))
                     seen.add(item)
 
     def _tell_twins(self, value: list[Json], path: str, report: Report) -> None:
@@ -180,11 +232,11 @@ class Shape:
             if identity in seen:
                 where = f"{path}[{index}]"
                 if len(keys) == 1:
-                    report(_twin(f"{where}.{keys[0]}", identity[0], ""))
+                    report.append(_twin(f"{where}.{keys[0]}", identity[0], ""))
                 else:
                     named = ", ".join(keys)
                     shown = dict(zip(keys, identity, strict=True))
-                    report(_twin(where, shown, f"{named} together must be unique"))
+                    report.append(_twin(where, shown, f"{named} together must be unique"))
             seen.add(identity)
 
 
@@ -195,11 +247,12 @@ def in_field_order(schema: Schema, faults: Iterable[FieldError]) -> tuple[FieldE
     """
     once = dict.fromkeys((fault.path, fault.reason, fault.message) for fault in faults)
     by_key = {(fault.path, fault.reason, fault.message): fault for fault in faults}
-    places: dict[str, tuple[tuple[int, int, str], ...]] = {}
-    for path, _, _ in once:
-        places[path] = _place(schema, path)
+    ranks: _Ranks = {}
+    places = {path: _place(schema, path, ranks) for path, _, _ in once}
     return tuple(by_key[key] for key in sorted(once, key=lambda key: places[key[0]]))
 
+
+_Ranks: TypeAlias = "dict[int, tuple[Schema, dict[str, int]]]"
 
 _INDEX = re.compile(r"[0-9]{1,9}")
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
@@ -217,7 +270,8 @@ def steps(path: str) -> tuple[str | int, ...]:
     return tuple(found)
 
 
-def _place(schema: Schema, path: str) -> tuple[tuple[int, int, str], ...]:
+def _place(schema: Schema, path: str, ranks: _Ranks) -> tuple[tuple[int, int, str], ...]:
+    """Return what sorts a path; `ranks` fills with the order of fields of the schemas met."""
     place: list[tuple[int, int, str]] = []
     here: Schema | None = schema
     for step in steps(path):
@@ -227,7 +281,9 @@ def _place(schema: Schema, path: str) -> tuple[tuple[int, int, str], ...]:
             place.append((0, step, ""))
             here = here.items or here.values
         elif step in here.properties:
-            place.append((0, list(here.properties).index(step), ""))
+            if id(here) not in ranks:
+                ranks[id(here)] = (here, {key: rank for rank, key in enumerate(here.properties)})
+            place.append((0, ranks[id(here)][1][step], ""))
             here = here.properties[step]
         else:
             place.append((1, 0, step))
@@ -264,7 +320,8 @@ Fault: TypeAlias = "tuple[str, str] | None"
 _Check: TypeAlias = Callable[[Json], Fault]
 
 
-def _value_check(schema: Schema) -> _Check | None:
+def value_check(schema: Schema) -> _Check | None:
+    """Return what tells of a scalar that it is not as its schema says; None where all is taken."""
     if schema.format == "quantity":
         return _check_quantity
     if schema.format == "int-or-string":
@@ -309,9 +366,13 @@ def _check_quantity(value: Json) -> Fault:
 
 
 def _integer_check(schema: Schema) -> _Check:
-    bound = INT64_MAX if schema.format == "int64" else INT32_MAX
-    least = -bound - 1 if schema.minimum is None else schema.minimum
-    most = bound if schema.maximum is None else schema.maximum
+    bound = INT32_MAX if schema.format in ("", "int32") else INT64_MAX
+    least: int | float = -bound - 1
+    most: int | float = bound
+    if schema.minimum is not None and not schema.exclusive_minimum:
+        least = schema.minimum
+    if schema.maximum is not None and not schema.exclusive_maximum:
+        most = schema.maximum
 
     def check(value: Json) -> Fault:
         if not is_integer(value):
@@ -326,7 +387,7 @@ def _integer_check(schema: Schema) -> _Check:
 
 
 def _string_check(schema: Schema) -> _Check:
-    pattern = re.compile(schema.pattern) if schema.pattern else None
+    pattern = patterns.compiled(schema.pattern) if schema.pattern else None
     format_fault = _FORMATS.get(schema.format)
     enum, least, most = schema.enum, schema.min_length, schema.max_length
 

@@ -19,6 +19,7 @@ from spinney.meta.documents import Document
 from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta, qualified_name_fault
 from spinney.meta.records import Field, Record
+from spinney.meta.references import GroupKind
 
 NOTE_LENGTH_MAX = 1024
 TYPES = ("Normal", "Warning")
@@ -78,7 +79,7 @@ def event_from_core(document: Document) -> Document:
 
 def core_from_event(document: Document) -> Document:
     """Return an event of `events.k8s.io` as it is stored."""
-    return {**_renamed(document, _CORE_NAMES), "apiVersion": "v1"}
+    return {"involvedObject": {}, **_renamed(document, _CORE_NAMES), "apiVersion": "v1"}
 
 
 def _renamed(document: Document, names: Mapping[str, str]) -> Document:
@@ -131,10 +132,18 @@ def _changes(old: Cursor, new: Cursor, _known: Surroundings) -> Iterator[FieldEr
         yield from immutable(old[field], new[field])
 
 
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 CORE_EVENT = built_in(
     Names(group="", version="v1", kind="Event", plural="events", singular="event", short=("ev",)),
     Event,
     rules=_core_rules,
+    selectable=(
+        *(f"involvedObject.{field}" for field in _REFERENCE),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
 )
 EVENT = built_in(
     Names(
@@ -149,4 +158,13 @@ EVENT = built_in(
     definition="events.k8s.io/Event",
     rules=_rules,
     changes=_changes,
+    selectable=(
+        *(f"regarding.{field}" for field in _REFERENCE),
+        "reason",
+        "reportingController",
+        "type",
+    ),
+    stored_as=GroupKind(group="", kind="Event"),
+    from_stored=event_from_core,
+    to_stored=core_from_event,
 )

@@ -125,5 +125,16 @@ KIND = built_in(
     has_status=True,
     default=pod_defaults.default,
     rules=pod_rules.rules,
+    births=pod_rules.births,
     changes=pod_rules.changes,
+    selectable=(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ),
 )
