@@ -49,7 +49,7 @@ class Changes:
     ) -> Outcome:
         """Replace an object, or its status."""
         name = string_at(document, ("metadata", "name"))
-        namespace = string_at(document, ("metadata", "namespace"))
+        namespace = string_at(document, ("metadata", "namespace")) or "default"
         head = self._store.head(forms.ref_of(kind, namespace, name))
         version = string_at(document, ("metadata", "resourceVersion"))
         if head is None:

@@ -108,6 +108,8 @@ class GarbageCollector:
         self._waiting[stored.uid] = stored.ref
         blocked = False
         for dependent in self._dependents(stored.uid):
+            if dependent.uid == stored.uid:
+                continue
             found = belongings.belongings_of(dependent)
             blocked = blocked or belongings.blocks(found, stored.uid)
             if not found.is_marked:
