@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from worlds import ANNA, CONTROLLERS, KUBELET, clique, config_map, namespace, pod, story
 
 from spinney.meta.errors import Conflict, Forbidden, NotFound
-from spinney.meta.references import Precondition
 from spinney.registry.requests import DeleteOptions, Request
-from worlds import ANNA, CONTROLLERS, KUBELET, clique, config_map, namespace, pod, story
 
 
 @story
@@ -272,9 +271,7 @@ async def test_a_namespace_that_cannot_go_says_why(world):
     await world.delete("pods", "web", namespace="old", grace=0, who=KUBELET)
     await world.settle()
     assert world.has("namespaces", "old", "")
-    await world.patch(
-        "configmaps", "a", {"metadata": {"finalizers": None}}, namespace="old"
-    )
+    await world.patch("configmaps", "a", {"metadata": {"finalizers": None}}, namespace="old")
     await world.settle()
     assert not world.has("namespaces", "old", "")
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import config_map, namespace, opened, owner_of, running, service, story
 
 from spinney.testing import loop
 from spinney.testing.entropy import SeededEntropy
-from worlds import config_map, namespace, opened, owner_of, running, service, story
 
 
 async def owned(world, name, *owners, kind=config_map, **metadata):
@@ -67,7 +67,8 @@ async def test_an_owner_is_let_go_when_what_blocked_it_is_no_longer_its_own(worl
     await owned(world, "bare", owner_of(top, blocks=True), finalizers=["example.com/h"])
     await world.delete("configmaps", "top", propagation="Foreground")
     await world.settle()
-    assert [owner["name"] for owner in world.get("configmaps", "held")["metadata"]["ownerReferences"]] == ["other"]
+    left = world.get("configmaps", "held")["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in left] == ["other"]
     assert world.has("configmaps", "top")
     unblocked = [{**owner_of(top), "blockOwnerDeletion": False}]
     await world.patch("configmaps", "bare", {"metadata": {"ownerReferences": unblocked}})
@@ -141,9 +142,7 @@ async def test_a_cycle_of_owners_goes_as_a_whole(world, propagation, size):
     made = [(await world.create(config_map(f"c{number}"))).document for number in range(size)]
     for number in range(size):
         references = [owner_of(made[number - 1], blocks=True)]
-        await world.patch(
-            "configmaps", f"c{number}", {"metadata": {"ownerReferences": references}}
-        )
+        await world.patch("configmaps", f"c{number}", {"metadata": {"ownerReferences": references}})
     await world.settle()
     assert len(world.names("configmaps")) == size
     await world.delete("configmaps", "c0", propagation=propagation)
@@ -198,6 +197,9 @@ async def test_it_works_by_itself_and_rests(world):
 # Laws
 
 
+PROPAGATIONS = ("Foreground", "Background", "Orphan", "")
+
+
 @st.composite
 def forests(draw):
     """Owners of up to eight objects, who blocks, who is held, and what is deleted how, in order."""
@@ -214,7 +216,8 @@ def forests(draw):
     deletions = draw(
         st.lists(
             st.tuples(
-                st.integers(0, size - 1), st.sampled_from(["Foreground", "Background", "Orphan", ""])
+                st.integers(0, size - 1),
+                st.sampled_from(["Foreground", "Background", "Orphan", ""]),
             ),
             max_size=4,
         )
@@ -229,8 +232,10 @@ async def _grown(size, owners, blocking, deletions, *, seed, settle=None):
     ghost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "ghost"}
     for number, parents in owners.items():
         references = [
-            {**(ghost if parent == size else owner_of(made[parent])),
-             "blockOwnerDeletion": blocking[number]}
+            {
+                **(ghost if parent == size else owner_of(made[parent])),
+                "blockOwnerDeletion": blocking[number],
+            }
             for parent in parents
         ]
         if references:
@@ -330,7 +335,9 @@ def test_an_owner_in_the_foreground_goes_after_all_that_block_it(forest):
                 if not blocking[number]:
                     continue
                 other = made[number]["metadata"]["uid"]
-                if any(made[parent]["metadata"]["uid"] == uid for parent in parents if parent < size):
+                if any(
+                    made[parent]["metadata"]["uid"] == uid for parent in parents if parent < size
+                ):
                     still = _owns_at(recorder.events, uid, other, event.version)
                     assert not still
         await world.store.close()

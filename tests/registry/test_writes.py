@@ -5,6 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from worlds import (
+    ANNA,
+    CONTROLLERS,
+    cause,
+    clique,
+    config_map,
+    event,
+    namespace,
+    owner_of,
+    pod,
+    story,
+)
 
 from spinney.meta.errors import (
     AlreadyExists,
@@ -19,19 +31,8 @@ from spinney.meta.errors import (
 )
 from spinney.meta.references import Precondition
 from spinney.registry import patching
+from spinney.registry.requests import Request
 from spinney.testing import build
-from worlds import (
-    ANNA,
-    CONTROLLERS,
-    cause,
-    clique,
-    config_map,
-    event,
-    namespace,
-    owner_of,
-    pod,
-    story,
-)
 
 # Creating
 
@@ -346,8 +347,7 @@ async def test_metadata_the_server_gives_cannot_be_changed(world, field, value):
         ),
         (
             {"metadata": {"namespace": "b"}},
-            "the namespace of the object (b) does not match the namespace on the request "
-            "(default)",
+            "the namespace of the object (b) does not match the namespace on the request (default)",
         ),
         (
             {"apiVersion": "v2"},
@@ -443,18 +443,12 @@ async def test_a_status_is_judged_by_itself(world):
         return {**document, "spec": {**document["spec"], "replicas": -1}}
 
     await world.registry.amend(
-        world.kind("podcliques"), "default", "c", broken, _request(CONTROLLERS)
+        world.kind("podcliques"), "default", "c", broken, Request(who=CONTROLLERS)
     )
     await world.status("podcliques", "c", {"replicas": 1})
     with pytest.raises(Invalid) as refused:
         await world.status("podcliques", "c", {"replicas": "many"})
     assert [field for field, _ in cause(refused.value)] == ["status.replicas"]
-
-
-def _request(who):
-    from spinney.registry.requests import Request
-
-    return Request(who=who)
 
 
 # Patches
@@ -599,7 +593,7 @@ async def test_an_applied_status_belongs_to_its_subresource(world):
 
 @story
 async def test_kubectl_can_move_what_it_applied_before(world):
-    """`kubectl apply --server-side` after a client-side one rewrites managedFields by JSON patch."""
+    """`kubectl apply --server-side` after a client-side one rewrites managedFields itself."""
     stored = (await world.create(config_map("a", data={"x": "1"}))).document
     entries = [
         {**entry, "manager": "kubectl", "operation": "Apply"}
@@ -707,7 +701,7 @@ async def test_an_event_is_one_object_in_both_groups(world):
         "default",
         "f",
         patching.Patch(type=patching.MERGE_PATCH, body=patch),
-        _request(ANNA),
+        Request(who=ANNA),
     )
     assert outcome.document["series"]["count"] == 2
     assert world.get("events", "f")["series"]["count"] == 2

@@ -123,9 +123,7 @@ class TestWorld:
         def change(scale):
             return {**scale, "spec": {"replicas": replicas}}
 
-        return await self.registry.scale(
-            self.kind(word), namespace, name, change, Request(who=who)
-        )
+        return await self.registry.scale(self.kind(word), namespace, name, change, Request(who=who))
 
     async def status(self, word, name, status, *, namespace="default", who=CONTROLLERS):
         def change(before):
