@@ -114,6 +114,7 @@ class Births:
         if held is not None:
             is_going = marking.is_marked(held.document())
             raise requests.already_exists(kind, name, is_going=is_going)
+        forms.check_writable(document)
         if request.dry_run:
             return Outcome(made=document, warnings=warnings, created=True)
         try:

@@ -214,6 +214,7 @@ class Changes:
         before = forms.document_of(kind, head)
         if keeping.is_unchanged(before, after):
             return requests.told(kind, head, warnings)
+        forms.check_writable(after)
         is_last = marking.is_done_with(after)
         if request.dry_run:
             return Outcome(made=after, warnings=warnings, gone=is_last)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from worlds import clique, opened, owner_of
 
 from spinney.meta.errors import AlreadyExists, ApplyConflict, Conflict, Invalid, NotFound
 from spinney.ports import Change, Identity
 from spinney.testing.loop import VirtualLoop
-from worlds import clique, opened, owner_of
 
 NAMES = ("a", "b", "c", "d")
 FINALIZERS = ("example.com/x", "example.com/y")
@@ -105,7 +105,9 @@ class RegistryAgainstModel(RuleBasedStateMachine):
 
     # Steps
 
-    @rule(name=_names, replicas=_counts, finalizers=_finalizers, owner=st.sampled_from(["", *NAMES]))
+    @rule(
+        name=_names, replicas=_counts, finalizers=_finalizers, owner=st.sampled_from(["", *NAMES])
+    )
     def create(self, name, replicas, finalizers, owner):
         document = clique(name, replicas=replicas, finalizers=finalizers)
         uid = ""
@@ -301,4 +303,3 @@ RegistryAgainstModel.TestCase.settings = settings(
     max_examples=max(20, settings().max_examples // 5), stateful_step_count=40, deadline=None
 )
 TestRegistryAgainstModel = pytest.mark.law(RegistryAgainstModel.TestCase)
-
