@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from worlds import config_map, namespace, opened, owner_of, running, service, story
+from registry_worlds import config_map, namespace, opened, owner_of, running, service, story
 
 from spinney.testing import loop
 from spinney.testing.entropy import SeededEntropy

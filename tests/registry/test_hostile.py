@@ -7,7 +7,17 @@ from datetime import timedelta
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from worlds import CONTROLLERS, POD_KIND, clique, config_map, event, opened, pod, service, story
+from registry_worlds import (
+    CONTROLLERS,
+    POD_KIND,
+    clique,
+    config_map,
+    event,
+    opened,
+    pod,
+    service,
+    story,
+)
 
 from spinney.meta.errors import ApiError, BadRequest, TooLarge
 from spinney.meta.patches import apply as server_side_apply
