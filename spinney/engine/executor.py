@@ -148,6 +148,10 @@ class Executor:
             await self._tell_stalled(look, look.failure)
         return self._outcome(look, Result.DONE, is_cut_off=len(decision.actions) >= ACTIONS_MAX)
 
+    async def stall(self, subject: Subject, failure: Failure, look_id: str) -> None:
+        """Say of a subject that nothing can be decided before somebody acts."""
+        await self._tell_stalled(_Look(subject, look_id), failure)
+
     def _check(self, subject: Subject, decision: Decision) -> None:
         decision.check()
         if subject.metadata.deletion_timestamp is not None:

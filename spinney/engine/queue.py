@@ -82,11 +82,6 @@ class QueueStatistics(Record):
 
     failing: int = 0
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing is to be done before a deadline or an event."""
-        return self.ready == self.under_way == 0 and self.delayed == self.timers
-
 
 class Queue:
     """De-duplicates and delays keys. Times are those of a clock's `elapsed`, passed in."""
@@ -98,6 +93,7 @@ class Queue:
         self._ready_count = 0
         self._heap: list[tuple[timedelta, int, Ref]] = []
         self._delayed_count = 0
+        self._timer_count = 0
         self._under_way_count = 0
         self._resting: deque[tuple[timedelta, Ref]] = deque()
         self._sequence = 0
@@ -119,10 +115,9 @@ class Queue:
             entry.again = due if entry.again is None else min(entry.again, due)
             return
         if entry.state is State.DELAYED:
+            self._uncount(entry)
             entry.is_timer = is_timer and entry.is_timer
-            if due >= entry.due:
-                return
-            self._delayed_count -= 1
+            due = min(due, entry.due)
         else:
             entry.is_timer = is_timer
         self._place(key, entry, due, now)
@@ -216,20 +211,28 @@ class Queue:
             due, _, key = heapq.heappop(self._heap)
             entry = self._entries.get(key)
             if entry is not None and entry.state is State.DELAYED and entry.due == due:
-                self._delayed_count -= 1
+                self._uncount(entry)
                 self._make_ready(key, entry, due)
 
     def _place(self, key: Ref, entry: _Entry, due: timedelta, now: timedelta) -> None:
         if due <= now:
             self._make_ready(key, entry, now)
             return
+        is_placed = entry.state is State.DELAYED and entry.due == due
         entry.state, entry.due = State.DELAYED, due
         self._delayed_count += 1
+        self._timer_count += entry.is_timer
+        if is_placed:
+            return
         self._sequence += 1
         heapq.heappush(self._heap, (due, self._sequence, key))
         if len(self._heap) > 2 * self._delayed_count + _HEAP_SLACK:
             self._heap = [item for item in self._heap if self._is_valid(item)]
             heapq.heapify(self._heap)
+
+    def _uncount(self, entry: _Entry) -> None:
+        self._delayed_count -= 1
+        self._timer_count -= entry.is_timer
 
     def _make_ready(self, key: Ref, entry: _Entry, since: timedelta) -> None:
         entry.state, entry.since = State.READY, since
@@ -265,15 +268,22 @@ class Queue:
         """How many keys could be taken now."""
         return self._ready_count
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is to be done before a deadline or an event."""
+        return (
+            self._ready_count == self._under_way_count == 0
+            and self._delayed_count == self._timer_count
+        )
+
     def statistics(self) -> QueueStatistics:
         """Return how many keys are in which state."""
-        entries = self._entries.values()
         return QueueStatistics(
             ready=self._ready_count,
             delayed=self._delayed_count,
             under_way=self._under_way_count,
-            timers=sum(each.state is State.DELAYED and each.is_timer for each in entries),
-            failing=sum(each.failures > 0 for each in entries),
+            timers=self._timer_count,
+            failing=sum(each.failures > 0 for each in self._entries.values()),
         )
 
     def validate(self) -> None:
@@ -304,6 +314,11 @@ class Queue:
                 (
                     "the count of delayed keys is off",
                     len(by_state[State.DELAYED]) == self._delayed_count,
+                ),
+                (
+                    "the count of timers is off",
+                    sum(self._entries[key].is_timer for key in by_state[State.DELAYED])
+                    == self._timer_count,
                 ),
                 (
                     "the count of keys under way is off",

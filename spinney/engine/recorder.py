@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from datetime import datetime, timedelta
 from typing import Final
 
-from spinney.api.core.events import NOTE_LENGTH_MAX, Event
+from spinney.api.core.events import NOTE_LENGTH_MAX
 from spinney.api.kinds import KINDS
 from spinney.decisions.actions import Emit
 from spinney.engine import logs, subjects
@@ -188,6 +188,11 @@ class Recorder:
         """Wait until all that was told so far is written, or was given up."""
         await self._quiet.wait()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be told."""
+        return self._quiet.is_set()
+
     async def _write(self, told: _Told) -> None:
         while True:
             try:
@@ -209,20 +214,24 @@ class Recorder:
             try:
                 await self._writer.create(_with_count(told.document, told, told.count))
             except errors.AlreadyExists:
-                known = self._count_seen(told.ref)
+                pass
             else:
                 self._remember(told.ref, told.count)
                 self._metrics.count("spinney_events_total", "created")
                 return
         await self._count_up(told, known)
 
-    async def _count_up(self, told: _Told, known: int) -> None:
-        count = known + told.count
+    async def _count_up(self, told: _Told, known: int | None) -> None:
+        """Say of an Event that it happened again.
+
+        How often it was told before this process began is not known, and is left as it stands.
+        """
         change: Document = {
-            "count": count,
             "lastTimestamp": format_time(told.last),
             "message": told.document["message"],
         }
+        if known is not None:
+            change["count"] = known + told.count
         try:
             await self._writer.patch(told.ref, change, Precondition())
         except errors.NotFound:
@@ -231,13 +240,9 @@ class Recorder:
             self._remember(told.ref, told.count)
             self._metrics.count("spinney_events_total", "created")
             return
-        self._remember(told.ref, count)
+        if known is not None:
+            self._remember(told.ref, known + told.count)
         self._metrics.count("spinney_events_total", "counted")
-
-    def _count_seen(self, ref: Ref) -> int:
-        """Return how often an event was told before this process began, as far as is seen."""
-        event = subjects.view_of(self._reader, ref)
-        return max(event.count, 1) if isinstance(event, Event) else 1
 
     def _remember(self, ref: Ref, count: int) -> None:
         self._counts[ref] = count

@@ -11,7 +11,7 @@ from spinney.meta.documents import Document, Json, is_object, list_at, same
 from spinney.meta.errors import DecodeError, InvariantViolation
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
-from spinney.meta.references import Ref
+from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Reader
 
 STALLED = "Stalled"
@@ -83,6 +83,11 @@ def status_moving(status: Document) -> Document:
     if len(kept) == len(found):
         return status
     return {**{key: status[key] for key in status if key != "conditions"}, "conditions": kept}
+
+
+def record_of(kind: GroupKind) -> type[Record]:
+    """Return the record that objects of a kind are read as."""
+    return KINDS[kind].record
 
 
 def view_of(reader: Reader, ref: Ref) -> Record | None:
