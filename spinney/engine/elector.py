@@ -67,7 +67,7 @@ class Elector:
         itself, so does this. The lease is given up at the end.
         """
         try:
-            while not self._is_stopping and not self._has_ended():
+            while not self._has_ended() and not (self._is_stopping and self._leading is None):
                 self._observe()
                 step = self.election.next_step(self._clock.elapsed())
                 await self._take(step)
@@ -80,7 +80,7 @@ class Elector:
         self._raise_what_ended()
 
     def stop(self) -> None:
-        """End the work, give the lease up and return."""
+        """Begin no more work; return once what is under way ended by itself."""
         self._is_stopping = True
         self._bell.set()
 
@@ -130,7 +130,7 @@ class Elector:
     async def _follow(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Begin the leader's work, or end it, as the election says."""
         if self.may_act():
-            if self._leading is None:
+            if self._leading is None and not self._is_stopping:
                 _log.info("leading", extra=logs.fields(identity=self.election.identity))
                 self._leading = asyncio.create_task(self._work(lead), name="leader")
         elif self._leading is not None and not self._leading.done():
@@ -147,7 +147,8 @@ class Elector:
             self._bell.set()
 
     def _has_ended(self) -> bool:
-        return self._leading is not None and self._leading.done()
+        is_done = self._leading is not None and self._leading.done()
+        return is_done or self._ended_with is not None
 
     async def _end_work(self) -> None:
         leading, self._leading = self._leading, None

@@ -4,11 +4,12 @@ A Lease object says who leads. `Election` is the machine: what was seen of the l
 of writes goes in, the next step comes out. It never waits and never asks the time.
 
 Why two never act at once: a write of the lease is a compare-and-swap. A leader may act until
-`renew_deadline` after it *sent* its last successful write, by its own monotonic clock. Another takes
-the lease only under the version it saw unchanged for `duration` since it *saw* it, which is later
-than it was sent. `renew_deadline` being shorter, the leader has stopped by then, if no clock runs
-faster than another by half. Wall clocks are written down for people and compare with nothing. What
-a leader sent just before it stopped may still arrive; it meets the preconditions all writes carry.
+`renew_deadline` after it *sent* its last successful write, by its own monotonic clock. Another
+takes the lease only under the version it saw unchanged for `duration` since it *saw* it, which is
+later than it was sent. `renew_deadline` being shorter, the leader has stopped by then, if no clock
+runs faster than another by half. Wall clocks are written down for people and compared with nothing.
+What a leader sent just before it stopped may still arrive; it meets the preconditions all writes
+carry.
 
 | role    | the lease as seen         | next step                                             |
 |---------|---------------------------|-------------------------------------------------------|

@@ -127,7 +127,7 @@ class Manager:
     def stop(self) -> None:
         """End gracefully: finish what is under way, tell what is to be told, release the lease."""
         self._stop.set()
-        if self._elector is not None and not self._is_leading:
+        if self._elector is not None:
             self._elector.stop()
 
     async def _lead(self) -> None:

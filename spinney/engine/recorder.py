@@ -171,18 +171,25 @@ class Recorder:
 
     async def run(self) -> None:
         """Write what is gathered, until cancelled."""
-        while True:
-            await self._bell.wait()
-            self._bell.clear()
-            while self._waiting:
-                told = self._waiting.popleft()
-                del self._by_name[told.ref]
-                self._is_writing = True
-                try:
-                    await self._write(told)
-                finally:
-                    self._is_writing = False
-            self._quiet.set()
+        try:
+            while True:
+                await self._write_what_waits()
+                self._quiet.set()
+                await self._bell.wait()
+                self._bell.clear()
+        finally:
+            if not self._waiting:
+                self._quiet.set()
+
+    async def _write_what_waits(self) -> None:
+        while self._waiting:
+            told = self._waiting.popleft()
+            del self._by_name[told.ref]
+            self._is_writing = True
+            try:
+                await self._write(told)
+            finally:
+                self._is_writing = False
 
     async def wait_quiet(self) -> None:
         """Wait until all that was told so far is written, or was given up."""
