@@ -52,12 +52,15 @@ class State(enum.Enum):
 class _Entry:
     """What the queue knows of one key."""
 
-    __slots__ = ("again", "due", "failures", "floor", "is_timer", "since", "state")
+    __slots__ = ("again", "due", "failures", "floor", "is_timer", "place", "since", "state")
 
     def __init__(self) -> None:
         self.state = State.RESTING
         self.due = NO_TIME
         """Delayed: when it becomes ready."""
+
+        self.place = 0
+        """Delayed: which entry of the heap stands for it."""
 
         self.again: timedelta | None = None
         """Under way: when it is due once more; None if nobody asked."""
@@ -208,9 +211,10 @@ class Queue:
 
     def _ring(self, now: timedelta) -> None:
         while self._heap and self._heap[0][0] <= now:
-            due, _, key = heapq.heappop(self._heap)
-            entry = self._entries.get(key)
-            if entry is not None and entry.state is State.DELAYED and entry.due == due:
+            item = heapq.heappop(self._heap)
+            if self._is_valid(item):
+                due, _, key = item
+                entry = self._entries[key]
                 self._uncount(entry)
                 self._make_ready(key, entry, due)
 
@@ -225,6 +229,7 @@ class Queue:
         if is_placed:
             return
         self._sequence += 1
+        entry.place = self._sequence
         heapq.heappush(self._heap, (due, self._sequence, key))
         if len(self._heap) > 2 * self._delayed_count + _HEAP_SLACK:
             self._heap = [item for item in self._heap if self._is_valid(item)]
@@ -240,9 +245,9 @@ class Queue:
         self._ready.setdefault(key.namespace, deque()).append(key)
 
     def _is_valid(self, item: tuple[timedelta, int, Ref]) -> bool:
-        due, _, key = item
+        _, place, key = item
         entry = self._entries.get(key)
-        return entry is not None and entry.state is State.DELAYED and entry.due == due
+        return entry is not None and entry.state is State.DELAYED and entry.place == place
 
     def _drop_outdated(self) -> None:
         while self._heap and not self._is_valid(self._heap[0]):
@@ -293,7 +298,7 @@ class Queue:
             state: [key for key, entry in self._entries.items() if entry.state is state]
             for state in State
         }
-        heaped = {(due, key) for due, _, key in self._heap}
+        heaped = {(due, key) for due, _, key in filter(self._is_valid, self._heap)}
         faults = [
             text
             for text, holds in (
