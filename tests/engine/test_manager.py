@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -137,7 +138,7 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks():
         await bench.user.create(clique(replicas=1))
         async with bench.running(toy()):
             assert bench.names() == ["chat-0"]
-        gaps = [after - before for before, after in zip(refused_at, refused_at[1:], strict=False)]
+        gaps = [after - before for before, after in itertools.pairwise(refused_at)]
         assert all(seconds(7) <= gap < seconds(8) for gap in gaps)
         assert len(gaps) == 2
 
