@@ -174,6 +174,10 @@ class Manager:
         """Whether controllers run here."""
         return self._is_leading
 
+    def may_act(self) -> bool:
+        """Whether a write of this manager's controllers would go out at this moment."""
+        return self._elector is None or self._elector.may_act()
+
     async def settle(self) -> None:
         """Wait until nothing is queued or under way and all events are told.
 
