@@ -46,6 +46,7 @@ class Expectations:
         self._expected: dict[Ref, _Expected] = {}
         self._parked: set[Ref] = set()
         self._by_version: dict[GroupKind, list[tuple[int, Ref]]] = {}
+        self._lined_up: set[tuple[GroupKind, int, Ref]] = set()
         self._by_object: dict[Ref, set[Ref]] = {}
 
     def wrote(self, key: Ref, kind: GroupKind, resource_version: str) -> None:
@@ -73,6 +74,7 @@ class Expectations:
         self._expected.clear()
         self._parked.clear()
         self._by_version.clear()
+        self._lined_up.clear()
         self._by_object.clear()
 
     def must_wait(self, key: Ref) -> bool:
@@ -91,9 +93,9 @@ class Expectations:
             return False
         self._parked.add(key)
         for kind, version in expected.versions.items():
-            waiting = self._by_version.setdefault(kind, [])
-            if (version, key) not in waiting:
-                heapq.heappush(waiting, (version, key))
+            if (kind, version, key) not in self._lined_up:
+                self._lined_up.add((kind, version, key))
+                heapq.heappush(self._by_version.setdefault(kind, []), (version, key))
         for target in expected.gone:
             self._by_object.setdefault(target, set()).add(key)
         return True
@@ -107,7 +109,9 @@ class Expectations:
         if waiting:
             seen = self._reader.seen(changed.kind)
             while waiting and waiting[0][0] <= seen:
-                candidates.add(heapq.heappop(waiting)[1])
+                version, key = heapq.heappop(waiting)
+                self._lined_up.discard((changed.kind, version, key))
+                candidates.add(key)
         parked = [key for key in sorted(candidates) if key in self._parked]
         return [key for key in parked if not self.must_wait(key)]
 
@@ -128,12 +132,15 @@ class Expectations:
             expected = self._expected.get(key)
             if expected is None:
                 raise InvariantViolation(f"{key} is parked and expects nothing")
-            for kind, version in expected.versions.items():
-                if not any(
-                    entry[1] == key and entry[0] <= version
-                    for entry in self._by_version.get(kind, ())
-                ):
-                    raise InvariantViolation(f"{key} waits for {kind} unheard")
-            for target in expected.gone:
-                if key not in self._by_object.get(target, ()):
-                    raise InvariantViolation(f"{key} waits for {target} to go unheard")
+            if not (self._hears_version(key, expected) or self._hears_object(key, expected)):
+                raise InvariantViolation(f"{key} is parked, and nothing will wake it")
+
+    def _hears_version(self, key: Ref, expected: _Expected) -> bool:
+        return any(
+            heard == key and at <= version
+            for kind, version in expected.versions.items()
+            for at, heard in self._by_version.get(kind, ())
+        )
+
+    def _hears_object(self, key: Ref, expected: _Expected) -> bool:
+        return any(key in self._by_object.get(target, ()) for target in expected.gone)
