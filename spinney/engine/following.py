@@ -202,7 +202,7 @@ class Following:
         return self._wait(Watch(since=str(self.seen), why="cut"))
 
     def _wait(self, then: List | Watch) -> Wait:
-        self.state, self._after_wait = State.WAITING, then
+        self.state, self._after_wait, self._listed = State.WAITING, then, {}
         self._failures += 1
         return Wait(duration=RECONNECT.delay(self._failures, self._entropy))
 

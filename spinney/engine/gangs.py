@@ -72,6 +72,8 @@ class UpdateAges:
         metrics.watch(self._gauges)
 
     def _gauges(self) -> Iterable[Gauge]:
+        if not self._reader.seen(SET):
+            return
         now = self._clock.now()
         for each in self._reader.list(PodCliqueSet):
             progress = each.status.rolling_update_progress
