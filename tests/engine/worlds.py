@@ -253,14 +253,14 @@ class Bench:
     def events(self):
         return [stored.document() for stored in self.store.list(EVENT)]
 
-    def measured(self, name, **labels):
+    def measured(self, metric, /, **labels):
         """The value of a metric; 0 where nothing was measured."""
         wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
         total = 0.0
         for line in self.metrics.text().decode().splitlines():
-            metric, _, value = line.rpartition(" ")
-            bare, _, found = metric.partition("{")
-            if bare == name and all(part in found for part in wanted.split(",") if part):
+            name, _, value = line.rpartition(" ")
+            bare, _, found = name.partition("{")
+            if bare == metric and all(part in found for part in wanted.split(",") if part):
                 total += float(value)
         return total
 
