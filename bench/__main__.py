@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, starting
+from bench import admission, engine, starting
 
-BENCHMARKS = {"admission": admission.run, "starting": starting.run}
+BENCHMARKS = {"admission": admission.run, "engine": engine.run, "starting": starting.run}
 
 
 def main(names: list[str]) -> int:
