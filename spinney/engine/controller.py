@@ -14,6 +14,7 @@ ends the loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
@@ -211,6 +212,8 @@ class Runner:
             return
         name = self._controller.name
         self._metrics.took("spinney_queue_wait_seconds", self.queue.waited(key, began), name)
+        if self.queue.is_by_timer(key):
+            self._metrics.count("spinney_wakeups_total", name, "timer")
         self._look_count += 1
         look_id = f"{self._look_prefix}-{self._look_count}"
         subject: Subject | None = None
@@ -230,6 +233,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - no key may touch another
             self._went_wrong(key, look_id, error)
             return
+        self._tell_reasons(key, decision, look_id)
         spent = self._clock.elapsed() - began
         self._metrics.took("spinney_decide_seconds", spent, name)
         if decision is None or subject is None:
@@ -246,6 +250,16 @@ class Runner:
         if subject is None:
             raise InvariantViolation(f"{self._controller.name} observed {key}, which is not there")
         return self._controller.decide(observation)
+
+    def _tell_reasons(self, key: Ref, decision: Decision | None, look_id: str) -> None:
+        if decision is not None and decision.reasons and _log.isEnabledFor(logging.DEBUG):
+            said = logs.fields(
+                object=key,
+                controller=self.name,
+                reconcile_id=look_id,
+                reasons=list(decision.reasons),
+            )
+            _log.debug("decided", extra=said)
 
     def _act(self, key: Ref, doing: Any) -> None:
         task = asyncio.create_task(doing, name=f"{self._controller.name}: {key}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from spinney.api.core.lease import Lease
 from spinney.engine import logs
 from spinney.engine.alarms import Alarm
 from spinney.engine.leases import LEASE, Election, LeaseSettings, Step, Verb
-from spinney.engine.metrics import Gauge, Metrics
+from spinney.engine.metrics import Metrics
 from spinney.engine.validation import Validation
 from spinney.engine.verdicts import Refusal
 from spinney.meta.documents import Document
@@ -50,7 +50,6 @@ class Elector:
         self._ended_with: BaseException | None = None
         self._validation = Validation(self.election.validate, lambda: 1)
         reader.on_change(LEASE, self._changed)
-        metrics.watch(self._gauges)
 
     def may_act(self) -> bool:
         """Whether the leader's work may be done at this moment."""
@@ -181,9 +180,6 @@ class Elector:
             _log.info("the lease could not be released", extra=said)
         else:
             self._metrics.count("spinney_lease_writes_total", "released")
-
-    def _gauges(self) -> Iterable[Gauge]:
-        yield Gauge(name="spinney_leader", value=int(self.may_act()))
 
 
 class FencedWriter:

@@ -9,12 +9,12 @@ async with asyncio.TaskGroup() as group:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from spinney.api.kinds import Kind
 from spinney.engine import logs
-from spinney.engine.following import Following, Instruction, List, Wait, Watch
+from spinney.engine.following import Following, Instruction, List, State, Wait, Watch
 from spinney.engine.metrics import Gauge, Metrics
 from spinney.engine.validation import Validation
 from spinney.engine.verdicts import Refusal
@@ -30,6 +30,15 @@ PAGE_ITEMS: Final = 500
 """How many objects are asked for at once."""
 
 _log = logs.logger("engine")
+
+
+class KindStatistics(Record):
+    """How the view of one kind stands."""
+
+    objects: int
+    seen: int
+    state: str
+    is_synced: bool
 
 
 class Informer:
@@ -178,12 +187,24 @@ class Informer:
 
     # Looking at it
 
+    def statistics(self) -> Mapping[GroupKind, KindStatistics]:
+        """Return how the view of each kind stands."""
+        return {
+            kind: KindStatistics(
+                objects=len(self._objects.list(kind, None, None)),
+                seen=following.seen,
+                state=following.state.value,
+                is_synced=following.is_synced,
+            )
+            for kind, following in self._following.items()
+        }
+
     def _gauges(self) -> Iterable[Gauge]:
-        for kind, following in self._following.items():
-            count = len(self._objects.list(kind, None, None))
-            yield Gauge(name="spinney_cache_objects", value=count, labels=(str(kind),))
-            value = int(following.is_synced)
-            yield Gauge(name="spinney_cache_synced", value=value, labels=(str(kind),))
+        for kind, found in self.statistics().items():
+            label = (str(kind),)
+            is_alive = found.is_synced and found.state == State.WATCHING.value
+            yield Gauge(name="spinney_cache_objects", value=found.objects, labels=label)
+            yield Gauge(name="spinney_cache_synced", value=int(is_alive), labels=label)
 
     def validate(self) -> None:
         """Check every kind; raises InvariantViolation."""

@@ -9,7 +9,7 @@ Without `leases` this process leads from the start: embedded, the lock on the da
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,9 +20,11 @@ from spinney.engine.executor import IN_FLIGHT_MAX, Executor
 from spinney.engine.expectations import Expectations
 from spinney.engine.gangs import GangWaits, UpdateAges
 from spinney.engine.leases import LeaseSettings
-from spinney.engine.metrics import Metrics, NoMetrics
+from spinney.engine.metrics import Gauge, Metrics, NoMetrics
+from spinney.engine.queue import QueueStatistics
 from spinney.engine.recorder import Recorder
 from spinney.meta.errors import InvariantViolation
+from spinney.meta.records import Record
 from spinney.ports import Clock, Entropy, Reader, Writer
 
 DRAIN_MAX: Final = timedelta(seconds=5)
@@ -33,6 +35,15 @@ _log = logs.logger("engine")
 
 async def _synced() -> None:
     """Wait for nothing: this reader never lags."""
+
+
+class ManagerStatistics(Record):
+    """How a process that runs controllers stands."""
+
+    is_ready: bool
+    is_leading: bool
+    controllers: Mapping[str, QueueStatistics]
+    """The queue of each controller, by name."""
 
 
 class Manager:
@@ -84,6 +95,7 @@ class Manager:
         if metrics is not None:
             GangWaits(reader, clock, metrics)
             UpdateAges(reader, clock, metrics)
+        self._metrics.watch(self._gauges)
         self._is_synced = self._is_leading = False
         self._stop = asyncio.Event()
 
@@ -177,6 +189,17 @@ class Manager:
     def may_act(self) -> bool:
         """Whether a write of this manager's controllers would go out at this moment."""
         return self._elector is None or self._elector.may_act()
+
+    def statistics(self) -> ManagerStatistics:
+        """Return how this process stands."""
+        return ManagerStatistics(
+            is_ready=self.ready,
+            is_leading=self._is_leading,
+            controllers={each.name: each.queue.statistics() for each in self.runners},
+        )
+
+    def _gauges(self) -> Iterable[Gauge]:
+        yield Gauge(name="spinney_leader", value=int(self._is_leading and self.may_act()))
 
     async def settle(self) -> None:
         """Wait until nothing is queued or under way and all events are told.

@@ -52,7 +52,17 @@ class State(enum.Enum):
 class _Entry:
     """What the queue knows of one key."""
 
-    __slots__ = ("again", "due", "failures", "floor", "is_timer", "place", "since", "state")
+    __slots__ = (
+        "again",
+        "by_timer",
+        "due",
+        "failures",
+        "floor",
+        "is_timer",
+        "place",
+        "since",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = State.RESTING
@@ -68,6 +78,9 @@ class _Entry:
         self.floor = NO_TIME
         self.is_timer = False
         """Whether it is due again only because a look said when to look again."""
+
+        self.by_timer = False
+        """Under way: whether it was due only because of that."""
 
         self.failures = 0
         self.since = NO_TIME
@@ -112,6 +125,7 @@ class Queue:
             entry = self._entries[key] = _Entry()
         due = max(now + delay, entry.floor)
         if entry.state is State.READY:
+            entry.is_timer = entry.is_timer and is_timer
             return
         if entry.state is State.UNDER_WAY:
             entry.is_timer = is_timer and (entry.again is None or entry.is_timer)
@@ -139,12 +153,17 @@ class Queue:
         self._ready_count -= 1
         self._under_way_count += 1
         entry = self._entries[key]
-        entry.state, entry.again, entry.is_timer = State.UNDER_WAY, None, False
+        entry.state, entry.again = State.UNDER_WAY, None
+        entry.by_timer, entry.is_timer = entry.is_timer, False
         return key
 
     def waited(self, key: Ref, now: timedelta) -> timedelta:
         """Return how long a key that was just taken had been ready."""
         return now - self._entries[key].since
+
+    def is_by_timer(self, key: Ref) -> bool:
+        """Whether a key that was just taken was due only because a look had said when."""
+        return self._entries[key].by_timer
 
     # Finishing one
 

@@ -103,6 +103,12 @@ def test_it_reads_as_the_store_does():
             assert informer.get(ConfigMap, "default", "a").metadata.name == "a"
             assert informer.get(ConfigMap, "default", "d") is None
             assert informer.seen(CONFIG_MAP) == bench.store.version
+            await bench.clock.sleep(milliseconds(1))
+            found = informer.statistics()[CLIQUE]
+            assert (found.objects, found.state, found.is_synced) == (1, "watching", True)
+            kind = str(CLIQUE)
+            assert bench.measured("spinney_cache_objects", kind=kind) == 1
+            assert bench.measured("spinney_cache_synced", kind=kind) == 1
 
     in_world(story)
 

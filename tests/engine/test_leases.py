@@ -225,6 +225,53 @@ def test_times_that_would_not_keep_leaders_apart_are_refused(times):
         LeaseSettings(namespace="kube-system", **times)
 
 
+@pytest.mark.law
+@given(st.integers(0, 20_000), st.integers(0, 20_000), st.integers(0, 20_000))
+def test_a_leader_counts_from_when_it_sent_not_from_when_it_was_answered(
+    arrival, answer, other_sees
+):
+    """The renewal reaches the server late, and the answer later still; another watches closely."""
+    election, other = Election("anna", SETTINGS), Election("berta", SETTINGS)
+    arrives = milliseconds(arrival)
+    answered = arrives + milliseconds(answer)
+    sees = arrives + milliseconds(other_sees)
+    election.succeeded("7", timedelta(), answered)
+    other.observe(lease("anna", version=7), sees)
+    while (step := other.next_step(sees)).verb is Verb.WAIT:
+        sees = step.until
+    taken_at = max(sees, answered)
+    assert not election.may_act(taken_at)
+
+
+def test_a_process_that_was_suspended_writes_nothing_when_it_wakes():
+    """The laptop was closed for half a minute: what was ready to run meets the fence."""
+
+    async def story(bench):
+        writes = []
+        candidate = Candidate(bench, "anna", writes)
+        await bench.clock.sleep(seconds(5))
+        assert candidate.manager.may_act()
+        allowed = []
+
+        def arrived(_verb, target):
+            if target != SETTINGS.name:
+                allowed.append(candidate.manager.may_act())
+
+        candidate.network.arrived = arrived
+        elapsed = bench.clock.elapsed
+        bench.clock.elapsed = lambda: elapsed() + seconds(30)
+        assert not candidate.manager.may_act()
+        await bench.user.create(clique())
+        await bench.clock.sleep(milliseconds(1))
+        assert allowed == []
+        await bench.clock.sleep(seconds(60))
+        assert bench.names() == ["chat-0"]
+        assert all(allowed)
+        await candidate.end()
+
+    in_world(story)
+
+
 class Candidate:
     """A manager with a network of its own, and what it wrote and when."""
 

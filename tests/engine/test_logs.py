@@ -47,9 +47,7 @@ def test_a_line_of_json_holds_the_constant_message_and_the_fields():
 
 def test_a_line_for_people_names_the_fields_alike():
     line = logs.HumanFormatter().format(record(object=clique_ref(), controller="toy"))
-    assert line == (
-        '00:00:00.250 INFO    created  object="PodClique default/chat"  controller=toy'
-    )
+    assert line == ('00:00:00.250 INFO    created  object="PodClique default/chat"  controller=toy')
 
 
 def test_an_error_comes_with_where_it_happened():

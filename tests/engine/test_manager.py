@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from spinney.engine.queue import QueueStatistics
 from spinney.meta.errors import Internal, InvariantViolation, TooManyRequests, Unavailable
 from spinney.meta.references import Precondition
 from tests.engine.worlds import (
@@ -26,7 +27,10 @@ def test_what_is_declared_comes_to_be_and_follows_changes():
     async def story(bench):
         await bench.user.create(clique(replicas=2))
         async with bench.running(toy()) as manager:
-            assert manager.ready
+            statistics = manager.statistics()
+            assert (statistics.is_ready, statistics.is_leading) == (True, True)
+            assert statistics.controllers["toy"] == QueueStatistics()
+            assert bench.measured("spinney_leader") == 1
             assert bench.names() == ["chat-0", "chat-1"]
             assert bench.document(clique_ref())["status"]["replicas"] == 2
             await bench.user.patch(clique_ref(), {"spec": {"replicas": 3}}, Precondition())
@@ -183,6 +187,7 @@ def test_a_deadline_wakes_a_key_once_and_the_next_look_sets_it_anew():
             await bench.clock.sleep(seconds(3600))
             assert len(looks) == count + 1
             assert looks[-1] - looks[0] == seconds(100)
+            assert bench.measured("spinney_wakeups_total", by="timer") == 1
 
     in_world(story)
 

@@ -13,7 +13,7 @@ from spinney.engine.queue import Queue, State
 from spinney.meta.references import GroupKind, Ref
 
 KIND = GroupKind(group="", kind="Pod")
-KEYS = [Ref(kind=KIND, namespace=space, name=name) for space in "ab" for name in "xyz"]
+KEYS = [Ref(kind=KIND, namespace=space, name=name) for space in "ab" for name in "xy"]
 keys = st.sampled_from(KEYS)
 milliseconds = st.integers(0, 20).map(lambda count: timedelta(milliseconds=count))
 
@@ -154,5 +154,30 @@ class QueueMachine(RuleBasedStateMachine):
             assert (found is State.UNDER_WAY) == (key in self.model.under_way)
 
 
-QueueMachine.TestCase.settings = settings(settings.default, stateful_step_count=40)
+QueueMachine.TestCase.settings = settings(settings.default, stateful_step_count=60)
 TestQueue = pytest.mark.law(QueueMachine.TestCase)
+
+
+def at(count):
+    return timedelta(milliseconds=count)
+
+
+def test_of_all_that_ask_while_a_key_is_under_way_the_earliest_wins():
+    queue, key = Queue(), KEYS[0]
+    queue.add(key, at(0))
+    assert queue.take(at(0)) == key
+    queue.add(key, at(0), at(5))
+    queue.add(key, at(0), at(9))
+    queue.add(key, at(1), at(7))
+    queue.finish(key, at(2))
+    assert queue.next_due() == at(5)
+
+
+def test_a_look_makes_up_for_the_timers_set_before_it():
+    queue, key = Queue(), KEYS[0]
+    queue.add(key, at(0), at(100), is_timer=True)
+    queue.add(key, at(1))
+    assert queue.take(at(1)) == key
+    queue.finish(key, at(2))
+    assert queue.next_due() is None
+    assert len(queue) == 0
