@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.api.core.configuration import ConfigMap
@@ -24,6 +24,7 @@ from tests.engine.worlds import (
     child_ref,
     clique,
     clique_ref,
+    examples,
     in_world,
     milliseconds,
     seconds,
@@ -193,7 +194,7 @@ def test_what_was_deleted_while_nobody_watched_is_missed_in_the_next_list():
 
 
 @pytest.mark.law
-@settings(max_examples=20)
+@examples(10)
 @given(st.integers(0, 2**32))
 @pytest.mark.rule("7.1")
 def test_controllers_end_up_right_whatever_the_line_does_and_never_write_twice(seed):

@@ -24,6 +24,7 @@ from tests.engine.worlds import (
     Network,
     clique,
     decide,
+    examples,
     in_world,
     milliseconds,
     seconds,
@@ -295,7 +296,7 @@ class Candidate:
 
 
 @pytest.mark.law
-@settings(max_examples=15)
+@examples(20)
 @given(st.integers(0, 2**32))
 def test_of_two_managers_only_the_leader_acts_whatever_the_network_does(seed):
     """Two managers over networks that stall for seconds, cut off, and lose answers.
