@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, starting
+from bench import admission, engine, starting, store
 
-BENCHMARKS = {"admission": admission.run, "engine": engine.run, "starting": starting.run}
+BENCHMARKS = {
+    "admission": admission.run,
+    "engine": engine.run,
+    "starting": starting.run,
+    "store": store.run,
+}
 
 
 def main(names: list[str]) -> int:

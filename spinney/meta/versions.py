@@ -75,18 +75,25 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
 
 def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
     """Return a version of an object, with the version written into its document."""
-    metadata = {**object_at(document, ["metadata"]), "resourceVersion": str(version)}
+    metadata = {**object_at(document, _METADATA_PATH), "resourceVersion": str(version)}
+    uid, labels, owners = metadata.get("uid"), metadata.get("labels"), metadata.get(_OWNERS[0])
     return Stored(
         ref=ref,
-        uid=string_at(metadata, ["uid"]),
+        uid=uid if isinstance(uid, str) else "",
         version=version,
         body=_encode({**document, "metadata": metadata}),
-        labels=strings(metadata.get("labels")) or _NO_LABELS,
-        owners=tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS)),
-        node=string_at(document, ["spec", "nodeName"]),
+        labels=strings(labels) if labels else _NO_LABELS,
+        owners=_owner_uids(metadata) if owners else (),
+        node=string_at(document, _NODE_PATH),
     )
 
 
+def _owner_uids(metadata: Document) -> tuple[str, ...]:
+    return tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS))
+
+
+_METADATA_PATH = ("metadata",)
+_NODE_PATH = ("spec", "nodeName")
 _OWNERS = ("ownerReferences",)
 
 
@@ -146,6 +153,6 @@ def _stored_from_odd_body(ref: Ref, uid: str, version: int, body: bytes) -> Stor
         version=version,
         body=body,
         labels=strings(metadata.get("labels")) or _NO_LABELS,
-        owners=tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS)),
-        node=string_at(document, ["spec", "nodeName"]),
+        owners=_owner_uids(metadata),
+        node=string_at(document, _NODE_PATH),
     )

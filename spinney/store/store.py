@@ -88,6 +88,9 @@ class Statistics(Record):
     event_bytes: int
     watchers: int
     queued: int
+    heads: int
+    """How many objects have a version that is not committed yet."""
+
     commits: int
     writes: int
     failed_commits: int
@@ -271,6 +274,7 @@ class Store:
             event_bytes=self._history.bytes,
             watchers=len(self._watchers),
             queued=len(self._waiting) + len(self._committing),
+            heads=len(self._heads),
             **self._counts,
         )
 
