@@ -407,6 +407,10 @@ class Runner:
         """Wait until nothing is queued or under way."""
         await self._quiet.wait()
 
+    def release(self) -> None:
+        """Let those go who wait for quiet: it will not come."""
+        self._quiet.set()
+
     def _gauges(self) -> Iterable[Gauge]:
         name, statistics = self._controller.name, self.queue.statistics()
         for state in ("ready", "delayed", "under_way", "failing"):

@@ -97,6 +97,7 @@ class Manager:
             UpdateAges(reader, clock, metrics)
         self._metrics.watch(self._gauges)
         self._is_synced = self._is_leading = False
+        self._failure: Exception | None = None
         self._stop = asyncio.Event()
 
     def _runner(
@@ -127,14 +128,32 @@ class Manager:
     async def run(self) -> None:
         """Run until `stop`; raises InvariantViolation where a controller found a bug of ours."""
         try:
-            await self._wait_synced()
-            self._is_synced = True
+            self._is_synced = await self._wait_synced_or_stopped()
+            if not self._is_synced:
+                return
             if self._elector is None:
                 await self._lead()
             else:
                 await self._elector.run(self._lead)
+        except Exception as error:
+            self._failure = error
+            for runner in self.runners:
+                runner.release()
+            raise
         finally:
             self._is_synced = False
+
+    async def _wait_synced_or_stopped(self) -> bool:
+        """Wait until caches are filled; returns whether they are, False where `stop` came first."""
+        syncing = asyncio.ensure_future(self._wait_synced())
+        stopping = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            await asyncio.wait([syncing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            errors = await _cancelled([syncing, stopping])
+        for error in errors:
+            raise error
+        return not self._stop.is_set()
 
     def stop(self) -> None:
         """End gracefully: finish what is under way, tell what is to be told, release the lease."""
@@ -204,18 +223,20 @@ class Manager:
     async def settle(self) -> None:
         """Wait until nothing is queued or under way and all events are told.
 
-        For tests. Deadlines in the future do not count; back-off does.
+        For tests. Deadlines in the future do not count; back-off does. Raises what ended `run`.
         """
         while True:
             for runner in self.runners:
                 await runner.wait_quiet()
+            if self._failure is not None:
+                raise self._failure
             await self._recorder.wait_quiet()
             if all(runner.is_quiet for runner in self.runners) and self._recorder.is_quiet:
                 return
             await self._clock.sleep(timedelta())
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> list[BaseException]:
+async def _cancelled(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException]:
     """Cancel tasks, wait for their end, and return what they raised."""
     for task in tasks:
         task.cancel()

@@ -170,7 +170,11 @@ class Recorder:
     # Writing
 
     async def run(self) -> None:
-        """Write what is gathered, until cancelled."""
+        """Write what is gathered, until cancelled.
+
+        Another process may have counted since this last ran, so counts begin as unknown.
+        """
+        self._counts.clear()
         try:
             while True:
                 await self._write_what_waits()

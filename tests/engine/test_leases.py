@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from spinney.api.core.lease import Lease
 from spinney.engine.leases import Election, LeaseSettings, Verb
 from spinney.meta import records
-from spinney.meta.errors import Unavailable
+from spinney.meta.errors import InvariantViolation, Unavailable
 from spinney.meta.references import Ref
 from spinney.ports import Identity
 from spinney.testing.clock import START
@@ -276,7 +276,7 @@ def test_a_process_that_was_suspended_writes_nothing_when_it_wakes():
 class Candidate:
     """A manager with a network of its own, and what it wrote and when."""
 
-    def __init__(self, bench, name, writes):
+    def __init__(self, bench, name, writes, decide=decide):
         identity = Identity(user=ENGINE.user, manager=name)
         self.network = Network(bench.world.writer(identity), bench.clock)
         self.name = name
@@ -407,5 +407,57 @@ def test_a_lease_costs_one_write_every_two_seconds_and_following_none():
         assert len({candidate.name for candidate, _, _ in writes}) == 1
         for each in candidates:
             await each.end()
+
+    in_world(story)
+
+
+def test_one_that_follows_stops_when_told_to():
+    async def story(bench):
+        writes = []
+        first = Candidate(bench, "anna", writes)
+        await bench.clock.sleep(seconds(1))
+        second = Candidate(bench, "berta", writes)
+        await bench.clock.sleep(seconds(1))
+        second.manager.stop()
+        await second.task
+        assert first.manager.is_leading
+        await first.end()
+
+    in_world(story)
+
+
+def test_a_bug_of_ours_ends_the_leader_and_another_follows_at_once():
+    async def story(bench):
+        def breaks_a_rule(_observation):
+            raise InvariantViolation("two base gangs for one replica")
+
+        writes = []
+        first = Candidate(bench, "anna", writes, decide=breaks_a_rule)
+        await bench.clock.sleep(seconds(1))
+        second = Candidate(bench, "berta", writes)
+        await bench.clock.sleep(seconds(1))
+        await bench.user.create(clique())
+        with pytest.raises(InvariantViolation, match="two base gangs"):
+            await first.task
+        await bench.clock.sleep(seconds(1))
+        assert second.manager.is_leading
+        assert bench.names() == ["chat-0"]
+        await second.end()
+
+    in_world(story)
+
+
+def test_a_lease_that_cannot_be_released_runs_out():
+    async def story(bench):
+        writes = []
+        first = Candidate(bench, "anna", writes)
+        await bench.clock.sleep(seconds(1))
+        first.network.before = lambda _verb, _name: Unavailable("cut off")
+        first.manager.stop()
+        await first.task
+        second = Candidate(bench, "berta", writes)
+        await bench.clock.sleep(seconds(16))
+        assert second.manager.is_leading
+        await second.end()
 
     in_world(story)

@@ -119,8 +119,11 @@ def test_a_bug_of_ours_ends_the_manager_visibly():
     async def story(bench):
         manager = bench.manager(toy(), toy(decide=breaks_a_rule, name="broken"))
         await bench.user.create(clique())
+        task = asyncio.create_task(manager.run())
         with pytest.raises(InvariantViolation, match="two base gangs"):
-            await manager.run()
+            await manager.settle()
+        with pytest.raises(InvariantViolation, match="two base gangs"):
+            await task
         assert not manager.ready
         left = {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}}
         assert left <= {"store-rest"}
@@ -263,5 +266,29 @@ def test_two_controllers_of_one_name_are_refused():
     async def story(bench):
         with pytest.raises(InvariantViolation, match="share a name: toy, toy"):
             bench.manager(toy(), toy())
+
+    in_world(story)
+
+
+def test_a_stop_before_the_caches_are_filled_ends_it():
+    async def story(bench):
+        manager = bench.manager(toy(), wait_synced=asyncio.Event().wait)
+        task = asyncio.create_task(manager.run())
+        await bench.clock.sleep(seconds(1))
+        assert not manager.ready
+        manager.stop()
+        await task
+        assert bench.network.calls == []
+
+    in_world(story)
+
+
+def test_what_fails_while_the_caches_are_filled_is_raised():
+    async def fail():
+        raise InvariantViolation("two kinds are read as one record")
+
+    async def story(bench):
+        with pytest.raises(InvariantViolation, match="two kinds"):
+            await bench.manager(toy(), wait_synced=fail).run()
 
     in_world(story)
