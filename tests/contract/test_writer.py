@@ -11,9 +11,9 @@ import pytest
 from spinney.engine.elector import FencedWriter
 from spinney.meta.errors import AlreadyExists, Conflict, Invalid, NotFound
 from spinney.meta.references import GroupKind, Precondition, Ref
+from spinney.testing.networks import Network
 from tests.engine.worlds import (
     ENGINE,
-    Network,
     child,
     child_ref,
     clique,

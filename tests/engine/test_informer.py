@@ -13,10 +13,11 @@ from spinney.api.core.configuration import ConfigMap
 from spinney.api.core.pod import Pod
 from spinney.api.kinds import KINDS
 from spinney.engine.informer import Informer
-from spinney.meta.errors import Expired, InvariantViolation, Unavailable
+from spinney.meta.errors import Expired, InvariantViolation
 from spinney.meta.references import GroupKind, Precondition
 from spinney.ports import Change
 from spinney.testing.entropy import SeededEntropy
+from spinney.testing.lines import BadLine
 from tests.engine.worlds import (
     CLIQUE,
     CONFIG_MAP,
@@ -32,48 +33,6 @@ from tests.engine.worlds import (
 )
 
 FOLLOWED = [KINDS[kind] for kind in (CLIQUE, CONFIG_MAP)]
-
-
-class BadLine:
-    """A Source over another: pages and events come late, watches are cut, replayed, and expire."""
-
-    def __init__(self, source, clock, entropy):
-        self._source = source
-        self._clock = clock
-        self._entropy = entropy
-        self.is_bad = True
-        self.watches = 0
-
-    def _happens(self, per_mille):
-        return self.is_bad and self._entropy.happens(per_mille)
-
-    async def _lag(self):
-        if self.is_bad:
-            most = 5_000 if self._entropy.happens(20) else 50
-            await self._clock.sleep(milliseconds(self._entropy.between(0, most)))
-
-    async def list(self, kind, *, limit, token=""):
-        await self._lag()
-        if self._happens(200):
-            raise Expired("the list is too old") if self._happens(500) else Unavailable("no")
-        page = await self._source.list(kind, limit=min(limit, 3), token=token)
-        await self._lag()
-        return page
-
-    async def watch(self, kind, since):
-        self.watches += 1
-        if self._happens(100):
-            raise Expired("compacted")
-        if self._happens(100):
-            raise ConnectionResetError("reset")
-        back = self._entropy.between(0, 5) if self._happens(300) else 0
-        async for event in self._source.watch(kind, str(max(int(since) - back, 0))):
-            await self._lag()
-            yield event
-            if self._happens(100):
-                return
-            if self._happens(50):
-                raise Expired("compacted")
 
 
 @asynccontextmanager
@@ -216,7 +175,7 @@ def test_controllers_end_up_right_whatever_the_line_does_and_never_write_twice(s
                     change = {"spec": {"replicas": wanted[name]}}
                     await bench.user.patch(clique_ref(name), change, Precondition())
                 await bench.clock.sleep(milliseconds(entropy.between(0, 2_000)))
-            line.is_bad = False
+            line.heal()
             await bench.clock.sleep(seconds(90))
             expected = [f"{name}-{index}" for name in wanted for index in range(wanted[name])]
             assert bench.names() == sorted(expected)

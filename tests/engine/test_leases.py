@@ -18,10 +18,10 @@ from spinney.meta.references import Ref
 from spinney.ports import Identity
 from spinney.testing.clock import START
 from spinney.testing.entropy import SeededEntropy
+from spinney.testing.networks import Network
 from tests.engine.worlds import (
     ENGINE,
     LEASE,
-    Network,
     clique,
     decide,
     examples,

@@ -27,6 +27,7 @@ from spinney.testing import loop
 from spinney.testing.clock import VirtualClock
 from spinney.testing.entropy import SeededEntropy
 from spinney.testing.executors import InlineExecutor
+from spinney.testing.networks import Network
 
 CLIQUE = GroupKind(group="grove.io", kind="PodClique")
 CONFIG_MAP = GroupKind(group="", kind="ConfigMap")
@@ -143,73 +144,6 @@ def toy(decide=decide, observe=observe, name="toy", wakes=(BY_OWNER,), workers=4
     return Controller(
         name=name, kind=CLIQUE, observe=observe, decide=decide, wakes=wakes, workers=workers
     )
-
-
-class Network:
-    """A writer over another: notes every write, and can delay, refuse or lose any of them."""
-
-    def __init__(self, writer, clock):
-        self._writer = writer
-        self._clock = clock
-        self.calls = []
-        """Every write that reached the other side, as (verb, name)."""
-
-        self.in_flight = self.in_flight_most = 0
-        self.latency = lambda _verb, _name: timedelta()
-        self.before = lambda _verb, _name: None
-        self.after = lambda _verb, _name: None
-        self.arrived = lambda _verb, _name: None
-
-    async def _send(self, verb, name, write):
-        self.in_flight += 1
-        self.in_flight_most = max(self.in_flight, self.in_flight_most)
-        try:
-            latency = self.latency(verb, name)
-            if latency:
-                await self._clock.sleep(latency)
-            error = self.before(verb, name)
-            if error is not None:
-                raise error
-            self.arrived(verb, name)
-            self.calls.append((verb, name))
-            written = await write
-            write = None
-            error = self.after(verb, name)
-            if error is not None:
-                raise error
-            return written
-        finally:
-            self.in_flight -= 1
-            if write is not None:
-                write.close()
-
-    async def create(self, document):
-        name = document["metadata"]["name"]
-        return await self._send("create", name, self._writer.create(document))
-
-    async def apply(self, document, *, force):
-        name = document["metadata"]["name"]
-        return await self._send("apply", name, self._writer.apply(document, force=force))
-
-    async def patch(self, target, merge, only_if, subresource=""):
-        write = self._writer.patch(target, merge, only_if, subresource)
-        return await self._send("patch", target.name, write)
-
-    async def put_status(self, target, status, resource_version):
-        write = self._writer.put_status(target, status, resource_version)
-        return await self._send("status", target.name, write)
-
-    async def delete(self, target, only_if, *, grace_seconds, propagation):
-        write = self._writer.delete(
-            target, only_if, grace_seconds=grace_seconds, propagation=propagation
-        )
-        return await self._send("delete", target.name, write)
-
-    async def evict(self, target, only_if):
-        return await self._send("evict", target.name, self._writer.evict(target, only_if))
-
-    async def bind(self, pod, node, only_if):
-        return await self._send("bind", pod.name, self._writer.bind(pod, node, only_if))
 
 
 class Bench:
