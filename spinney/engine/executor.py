@@ -54,6 +54,9 @@ from spinney.ports import Clock, Reader, Writer, Written
 IN_FLIGHT_MAX: Final = 32
 """How many writes of one run are under way at the same time."""
 
+WRITE_MAX: Final = timedelta(seconds=30)
+"""How long the answer to one write is waited for; then it counts as not given."""
+
 _log = logs.logger("engine")
 
 
@@ -201,7 +204,8 @@ class Executor:
         verb = type(action).__name__.lower()
         before = self._version_before(look, action, target)
         try:
-            written = await self._act(look, action, target)
+            async with asyncio.timeout(WRITE_MAX.total_seconds()):
+                written = await self._act(look, action, target)
         except errors.NotFound as error:
             if isinstance(action, (Delete, Evict)):
                 self._measure(verb, target, "gone")
@@ -283,7 +287,8 @@ class Executor:
     async def _put_status(self, look: _Look, status: Document) -> None:
         target = look.subject.ref
         try:
-            written = await self._writer.put_status(target, status, look.version)
+            async with asyncio.timeout(WRITE_MAX.total_seconds()):
+                written = await self._writer.put_status(target, status, look.version)
         except Refusal as error:
             self._fail(look, "status", target, error)
             return

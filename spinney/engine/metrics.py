@@ -148,6 +148,7 @@ class PrometheusMetrics:
 
     def __init__(self) -> None:
         """Declare every metric, so that each is there from the first fetch."""
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = prometheus_client.CollectorRegistry()
         self._counters = {
             name: prometheus_client.Counter(

@@ -43,6 +43,9 @@ GATHERED_MAX: Final = 2_000
 REMEMBERED_MAX: Final = 4_096
 """Of how many events the count is remembered, and of how many objects how often they were told."""
 
+WRITE_MAX: Final = timedelta(seconds=10)
+"""How long the answer to one write is waited for."""
+
 TRIES_MAX: Final = 3
 TRY_AGAIN: Final = timedelta(seconds=1)
 
@@ -207,7 +210,8 @@ class Recorder:
     async def _write(self, told: _Told) -> None:
         while True:
             try:
-                await self._write_once(told)
+                async with asyncio.timeout(WRITE_MAX.total_seconds()):
+                    await self._write_once(told)
             except errors.NotFound as error:
                 self._give_up(told, error)
             except Refusal as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from datetime import timedelta
 
 from spinney.meta import errors
@@ -47,12 +48,16 @@ Refusal = (ApiError, Terminal, TimeoutError, OSError)
 """What a writer may raise that is judged; anything else is a bug."""
 
 
+_UNSAID: Mapping[type[BaseException], str] = {TimeoutError: "no answer in time"}
+"""What is said of errors that say nothing themselves."""
+
+
 def judged(error: ApiError | Terminal | TimeoutError | OSError) -> Failure:
     """Return what a failed write means."""
     if isinstance(error, Terminal):
         return Failure(verdict=Verdict.STALLED, reason=error.reason, message=error.message)
     if not isinstance(error, ApiError):
-        message = str(error) or type(error).__name__
+        message = str(error) or _UNSAID.get(type(error), type(error).__name__)
         return Failure(verdict=Verdict.LATER, reason="NoAnswer", message=message)
     seconds = error.retry_after_seconds
     return Failure(

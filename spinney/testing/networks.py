@@ -1,4 +1,4 @@
-"""A network before the server: notes every write, and can delay one, refuse it or lose its answer."""
+"""A network before the server: notes every write; can delay one, refuse it, or lose its answer."""
 
 from __future__ import annotations
 

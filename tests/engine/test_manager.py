@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 import itertools
 
 import pytest
@@ -290,5 +291,24 @@ def test_what_fails_while_the_caches_are_filled_is_raised():
     async def story(bench):
         with pytest.raises(InvariantViolation, match="two kinds"):
             await bench.manager(toy(), wait_synced=fail).run()
+
+    in_world(story)
+
+
+def test_a_write_that_is_never_answered_holds_no_key_for_ever():
+    async def story(bench):
+        hangs = [True]
+        bench.network.latency = lambda verb, _name: (
+            timedelta(days=1) if hangs[0] and verb == "create" else timedelta()
+        )
+        await bench.user.create(clique())
+        task = asyncio.create_task(bench.manager(toy()).run())
+        await bench.clock.sleep(seconds(29))
+        assert bench.network.in_flight == 1
+        hangs[0] = False
+        await bench.clock.sleep(seconds(2))
+        assert bench.names() == ["chat-0"]
+        assert bench.measured("spinney_retries_total", why="later") == 1
+        task.cancel()
 
     in_world(story)
