@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 import itertools
+from datetime import timedelta
 
 import pytest
 
