@@ -128,7 +128,7 @@ class FollowingMachine(RuleBasedStateMachine):
     def events_are_told_again(self, by):
         """A server replays what it told already."""
         if isinstance(self.instruction, Watch):
-            self.position = max(self.position - by, self.floor, 0)
+            self.position = min(self.position, max(self.position - by, self.floor))
 
     @rule(lasted=st.booleans())
     def the_watch_ends(self, lasted):
