@@ -493,6 +493,12 @@ UPDATED: tuple[tuple[str, Document, dict[str, Json], list[str]], ...] = (
         ],
     ),
     (
+        "gated, hostname",
+        OBJECTS["Pod"],
+        {"spec.hostname": "b"},
+        [f"{_ONLY}hostname"],
+    ),
+    (
         "gated, other affinity",
         OBJECTS["Pod"],
         {
