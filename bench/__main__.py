@@ -13,7 +13,6 @@ BENCHMARKS = {
     "starting": starting.run,
     "store": store.run,
 }
-}
 
 
 def main(names: list[str]) -> int:
