@@ -153,9 +153,9 @@ def folders(given: str) -> Mapping[str, Path]:
 def _declared(folder: Path) -> Iterator[tuple[str, tuple[Field, ...]]]:
     text = (folder / "generated.proto").read_text()
     for name, body in _MESSAGE.findall(text):
-        fields = []
-        for match in _FIELD.finditer(body):
-            fields.append(
+        yield (
+            name,
+            tuple(
                 Field(
                     number=int(match["number"]),
                     name=match["name"],
@@ -163,8 +163,9 @@ def _declared(folder: Path) -> Iterator[tuple[str, tuple[Field, ...]]]:
                     many=bool(match["many"]),
                     mapped=bool(match["of"]),
                 )
-            )
-        yield name, tuple(fields)
+                for match in _FIELD.finditer(body)
+            ),
+        )
 
 
 def _spelled(folder: Path) -> Mapping[tuple[str, int], Spelling]:

@@ -116,11 +116,7 @@ def _bounded(value: Json, duplicates: tuple[FieldError, ...] = ()) -> Body:
             below
             for held in level
             for below in (
-                held.values()
-                if isinstance(held, dict)
-                else held
-                if isinstance(held, list)
-                else ()
+                held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
             )
             if isinstance(below, (dict, list))
         ]

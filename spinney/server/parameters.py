@@ -1,4 +1,4 @@
-"""Parameters: what a request's query says, as options; what is wrong with it, as kubectl knows it."""
+"""Parameters: what a query says, as options; what is wrong with it, as kubectl knows it."""
 
 from __future__ import annotations
 

@@ -74,9 +74,7 @@ def _decoded(segment: str) -> str:
     return text
 
 
-def _resource(
-    method: str, path: str, group: str, version: str, segments: Sequence[str]
-) -> Target:
+def _resource(method: str, path: str, group: str, version: str, segments: Sequence[str]) -> Target:
     watched = segments[0] == "watch" and len(segments) > 1
     if watched:
         segments = segments[1:]
