@@ -120,7 +120,7 @@ class Server:
             reply = replies.of_error(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 whatever went wrong, the client gets an answer
             LOG.exception("a request failed", extra={"object": request.path})
             reply = replies.of_error(Internal("an error of the server's own: see its log"))
         if isinstance(reply, Reply):

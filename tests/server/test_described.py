@@ -7,7 +7,7 @@ import json
 from served import CONFIGS, story
 
 from spinney.api.kinds import KINDS, named
-from spinney.server import discovery, openapi
+from spinney.server import discovery, openapi, protobuf
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 CRD = {
@@ -220,3 +220,39 @@ async def test_the_version_is_one_kubectl_understands(client):
     assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
     json.dumps(version)
     assert (await client.get(CONFIGS)).status == 200
+
+
+@story
+async def test_openapi_v2_tells_older_kubectl_that_the_server_validates(client):
+    """kubectl 1.27 takes it in protobuf alone, and applies nothing without it."""
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = await client.get("/openapi/v2", Accept=accept)
+    media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert answer.headers["Content-Type"] == media
+    document = dict(fields(answer.body))
+    assert document[1] == b"2.0"
+    found = {}
+    for number, path in fields(document[8]):
+        assert number == 2
+        named_path = dict(fields(path))
+        (operation,) = [value for key, value in fields(named_path[2]) if key == 8]
+        names = [value for key, value in fields(operation) if key == 8]
+        extension = dict(fields(next(value for key, value in fields(operation) if key == 13)))
+        assert extension[1] == b"x-kubernetes-group-version-kind"
+        said = json.loads(dict(fields(extension[2]))[2])
+        found[said["kind"]] = [_query_name(parameter) for parameter in names]
+    assert set(found) == {kind.names.kind for kind in KINDS.values()}
+    assert all(b"fieldValidation" in names for names in found.values())
+    plain = (await client.get("/openapi/v2")).json
+    assert plain["swagger"] == "2.0"
+    assert len(plain["paths"]) == len(KINDS)
+
+
+def fields(body):
+    return [(number, value) for number, _, value in protobuf._walk(memoryview(body))]
+
+
+def _query_name(parameter):
+    for number in (1, 2, 3):
+        parameter = dict(fields(parameter))[number]
+    return dict(fields(parameter))[4]

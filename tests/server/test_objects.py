@@ -349,7 +349,6 @@ async def test_tables_and_bare_metadata(client):
         ("GET", "/api/v1/namespaces/default/nodes", 404),
         ("GET", "/api/v1/namespaces/default/pods/web/none", 404),
         ("GET", "/nothing", 404),
-        ("GET", "/openapi/v2", 404),
         ("GET", "/apis/metrics.k8s.io/v1beta1", 404),
         ("POST", "/api/v1/pods", 405),
         ("DELETE", "/api/v1/pods", 405),
