@@ -130,4 +130,3 @@ def partial(document: Document, version: str = "v1") -> Document:
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": value_at(document, ["metadata"]),
     }
-
