@@ -80,7 +80,7 @@ async def test_a_body_beyond_the_limit_is_refused_however_it_comes(client):
 async def test_a_body_that_unpacks_beyond_the_limit_is_refused(client):
     bomb = gzip.compress(b" " * (64 * 1024 * 1024))
     answer = await client.post(CONFIGS, bomb, Content_Encoding="gzip")
-    assert answer.status in (400, 413)
+    assert answer.status == 413
     answer = await client.post(CONFIGS, b"no gzip at all", Content_Encoding="gzip")
     assert answer.status == 400
     assert (await client.get("/healthz")).status == 200

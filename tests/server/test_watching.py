@@ -268,14 +268,17 @@ async def _chunk(reader):
 
 @story
 async def test_a_client_that_goes_away_is_forgotten(client):
+    attached = client.store.statistics().watchers
     async with client.watch(f"{CONFIGS}?watch=1&resourceVersion={client.store.version}"):
-        pass
+        while client.store.statistics().watchers == attached:
+            await client.get("/version")
     for _ in range(200):
         if not client.server.watch_count:
             break
         await client.post(CONFIGS, config("a"))
         await client.do("DELETE", f"{CONFIGS}/a")
     assert client.server.watch_count == 0
+    assert client.store.statistics().watchers == attached
 
 
 @story
