@@ -138,6 +138,22 @@ async def test_requests_one_after_the_other_in_one_breath(client):
     assert answer.count(b"HTTP/1.1 200 ") == 20
 
 
+@pytest.mark.parametrize("query", ["", "?watch=1"])
+@story(read_seconds=0.05)
+async def test_who_reads_nothing_of_a_long_answer_is_cut(client, query):
+    for number in range(120):
+        answer = await client.post(CONFIGS, config(f"c{number}", {"x": "y" * 200_000}))
+        assert answer.status == 201
+    reader, writer = await asyncio.open_connection(client.host, int(client.port), limit=1)
+    writer.write(f"GET {CONFIGS}{query} HTTP/1.1\r\n{HEAD}\r\n".encode())
+    assert await reader.readexactly(12) == b"HTTP/1.1 200"
+    tasks = len(asyncio.all_tasks())
+    while len(asyncio.all_tasks()) >= tasks:
+        assert (await client.get("/healthz")).status == 200
+    assert client.server.watch_count == 0
+    writer.transport.abort()
+
+
 BODIES = [
     b"",
     b"null",

@@ -282,6 +282,18 @@ async def test_a_client_that_goes_away_is_forgotten(client):
 
 
 @story
+async def test_a_client_that_leaves_in_silence_is_forgotten_within_a_minute(client):
+    async with client.watch(f"{CONFIGS}?watch=1&resourceVersion={client.store.version}"):
+        pass
+    for _ in range(20):
+        if not client.server.watch_count:
+            break
+        client.clock.advance(minutes(1))
+        await client.get("/version")
+    assert client.server.watch_count == 0
+
+
+@story
 async def test_open_watches_end_cleanly_when_the_server_stops(client):
     path = f"{CONFIGS}?watch=1&resourceVersion={client.store.version}"
     async with client.watch(path) as one, client.watch(path) as other:
