@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, registry, starting, store
+from bench import admission, engine, registry, server, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
     "registry": registry.run,
+    "server": server.run,
     "starting": starting.run,
     "store": store.run,
 }

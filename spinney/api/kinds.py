@@ -59,7 +59,12 @@ class Names(Record):
     @property
     def group_kind(self) -> GroupKind:
         """The kind without its version."""
-        return GroupKind(group=self.group, kind=self.kind)
+        return _group_kind(self.group, self.kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _group_kind(group: str, kind: str) -> GroupKind:
+    return GroupKind(group=group, kind=kind)
 
 
 class Column(Record):

@@ -39,8 +39,8 @@ def value_at(document: Json, path: Path) -> Json:
     """Return the value at a path, None where it or anything above it is absent."""
     here = document
     for step in path:
-        if isinstance(step, str) and isinstance(here, dict):
-            here = here.get(step)
+        if isinstance(here, dict):
+            here = here.get(step)  # type: ignore[arg-type]
         elif isinstance(step, int) and isinstance(here, list) and 0 <= step < len(here):
             here = here[step]
         else:

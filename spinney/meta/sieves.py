@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
 
@@ -233,8 +234,14 @@ class _Fillers(_Makers[Json]):
         if schema.values is not None and (below := self.of(schema.values)) is not None:
             return _filling_values(below)
         if schema.items is not None and (below := self.of(schema.items)) is not None:
-            return _filling_items(below)
+            return _filling_items(below, self._only_field(schema.items))
         return None
+
+    def _only_field(self, schema: Schema) -> str:
+        """Return the one field objects of a schema are filled in below, "" where there is more."""
+        fields = [key for key, below in schema.properties.items() if self.of(below) is not None]
+        is_bare = all(not below.has_default for below in schema.properties.values())
+        return fields[0] if len(fields) == 1 and is_bare and not schema.nullable else ""
 
     def _of_object(self, schema: Schema) -> _Fill | None:
         rows: list[tuple[str, Json, _Fill | None]] = []
@@ -288,15 +295,25 @@ def _filling_field(key: str, below: _Fill) -> _Fill:
     return fill
 
 
-def _filling_items(below: _Fill) -> _Fill:
+def _filling_items(below: _Fill, only_field: str) -> _Fill:
+    """Fill in items; where but one field matters, and none has it, they stand as they are.
+
+    What passed has objects for items wherever a field matters.
+    """
+
     def fill(value: Json) -> Json:
         if not isinstance(value, list):
             return value
-        items = [below(item) for item in value]
-        for new, old in zip(items, value, strict=True):
-            if new is not old:
-                return items
-        return value
+        if only_field and not [0 for item in value if only_field in item]:  # type: ignore[operator]
+            return value
+        filled: list[Json] | None = None
+        for index, item in enumerate(value):
+            new = below(item)
+            if new is not item:
+                if filled is None:
+                    filled = value.copy()
+                filled[index] = new
+        return value if filled is None else filled
 
     return fill
 
@@ -353,15 +370,19 @@ def _has_no_twins(value: Json) -> bool:
 
 
 def _has_no_namesakes(keys: tuple[str, ...]) -> _Settles:
-    first, is_single = keys[0] if keys else "", len(keys) == 1
+    is_single = len(keys) == 1
+    first_of = operator.itemgetter(keys[0] if keys else "")
 
     def settles(value: Json) -> bool:
         if not isinstance(value, list) or len(value) < 2:
             return True
+        if is_single:
+            try:
+                return len(set(map(first_of, value))) == len(value)  # type: ignore[arg-type]
+            except (KeyError, TypeError):
+                pass
         items = [item for item in value if isinstance(item, dict)]
         try:
-            if is_single:
-                return len({item.get(first) for item in items}) == len(value)
             return len({tuple(map(item.get, keys)) for item in items}) == len(value)
         except TypeError:
             return False

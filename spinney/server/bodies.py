@@ -77,7 +77,7 @@ def read_json(body: bytes) -> Body:
     try:
         value: Json = msgspec.json.decode(body)
         if msgspec.json.encode(value) == body.rstrip():
-            return _bounded(value)
+            return Body(value=value) if _is_flat(body) else _bounded(value)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, OverflowError, ValueError):
         pass
     manifest = manifests.load_json(body)
@@ -103,6 +103,28 @@ def _told(body: bytes, error: DecodeError) -> str:
     if not body.strip():
         return "the body of the request is empty"
     return f"couldn't parse the body: {error}"
+
+
+def _is_flat(body: bytes) -> bool:
+    """Whether JSON surely nests no deeper than it may, as nearly all does.
+
+    Only quotes and brackets are looked at. Where quotes stand in pairs between brackets, no bracket
+    is part of a string. Then each turn takes off the innermost brackets, two levels at most. What
+    is not so is not said to be deep: the value must be walked to know.
+    """
+    if b"\\" in body:
+        return False
+    brackets = body.translate(None, _NO_MARKS).replace(b'""', b"")
+    if b'"' in brackets:
+        return False
+    for _ in range(DEPTH_MAX // 2):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return not brackets
+
+
+_NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
 
 
 def _bounded(value: Json, duplicates: tuple[FieldError, ...] = ()) -> Body:

@@ -35,7 +35,7 @@ from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Change, Clock, Entry, Journal
 from spinney.store.history import History
-from spinney.store.objects import Event, Stored, stored_from_body, stored_from_document
+from spinney.store.objects import Event, Stored, stored_from_body, stored_from_written
 from spinney.store.watching import Watcher, Watchers
 
 __all__ = ["Event", "Limits", "Moved", "Statistics", "Store", "Stored", "Watcher"]
@@ -284,10 +284,11 @@ class Store:
         """Queue a new version of an object, at once; what it returns is done when it is durable.
 
         `expects` is the version of its head, 0 where it must not be there; raises Moved where
-        that is not so. What it returns raises StorageFull or Unavailable where nothing was kept.
+        that is not so, TooLarge or BadRequest where the document cannot be stored. What it returns
+        raises StorageFull or Unavailable where nothing was kept.
         """
         before = self._expected(ref, expects)
-        stored = stored_from_document(ref, document, self._assigned + 1)
+        stored = stored_from_written(ref, document, self._assigned + 1)
         change = Change.ADDED if before is None else Change.MODIFIED
         entry = Entry(version=stored.version, ref=ref, uid=stored.uid, body=stored.body)
         return self._queue(Event(change=change, stored=stored, before=before), entry)
@@ -297,7 +298,7 @@ class Store:
         before = self._expected(ref, expects)
         if before is None:
             raise Moved(ref, expected=expects, found=0)
-        stored = stored_from_document(ref, document, self._assigned + 1)
+        stored = stored_from_written(ref, document, self._assigned + 1)
         entry = Entry(version=stored.version, ref=ref, uid=stored.uid, body=None, last=stored.body)
         return self._queue(Event(change=Change.DELETED, stored=stored, before=before), entry)
 

@@ -7,6 +7,7 @@ and cursors only for what is wrong.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterator, Set
 
 from spinney.meta.cursors import Cursor
@@ -89,10 +90,9 @@ def faults(container: Document, path: str, around: Around) -> Iterator[FieldErro
         yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     if ports := listed(container, "ports"):
         yield from _port_faults(ports, f"{path}.ports", host_network=around.host_network)
-    for index, variable in enumerate(listed(container, "env")):
-        if isinstance(variable, dict):
-            text = variable.get("name")
-            if "valueFrom" in variable or not isinstance(text, str) or not _is_variable_name(text):
+    if not _are_fine(variables := listed(container, "env")):
+        for index, variable in enumerate(variables):
+            if isinstance(variable, dict):
                 yield from _variable_faults(variable, f"{path}.env[{index}]")
     for index, source in enumerate(listed(container, "envFrom")):
         if isinstance(source, dict):
@@ -125,9 +125,31 @@ def init_faults(container: Document, path: str) -> Iterator[FieldError]:
             )
 
 
-@functools.lru_cache(maxsize=4096)
 def _is_variable_name(text: str) -> bool:
     return bool(text) and "=" not in text and text.isascii() and text.isprintable()
+
+
+_name_of = operator.itemgetter("name")
+_fine_names: set[Json] = set()
+_FINE_NAMES_MAX = 4096
+
+
+def _are_fine(variables: list[Json]) -> bool:
+    """Whether nothing can be wrong with variables: plain values under names that may be."""
+    try:
+        names = [*map(_name_of, variables)]  # type: ignore[arg-type]
+        if [0 for variable in variables if "valueFrom" in variable]:  # type: ignore[operator]
+            return False
+        if _fine_names.issuperset(names):
+            return True
+    except (KeyError, TypeError):
+        return False
+    if not all(isinstance(name, str) and _is_variable_name(name) for name in names):
+        return False
+    if len(_fine_names) > _FINE_NAMES_MAX:
+        _fine_names.clear()
+    _fine_names.update(names)
+    return True
 
 
 def _variable_faults(variable: Document, path: str) -> Iterator[FieldError]:
