@@ -37,4 +37,5 @@ def format_micro_time(instant: datetime) -> str:
 
 
 def _format(instant: datetime, unit: str) -> str:
-    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=unit)}Z"
+    in_utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    return f"{in_utc.isoformat(timespec=unit).removesuffix('+00:00')}Z"

@@ -38,6 +38,7 @@ SUPPORT_KINDS = frozenset(
     }
 )
 POD = GroupKind(group="", kind="Pod")
+_PROTECTED_KINDS = OWN_KINDS | SUPPORT_KINDS | {POD}
 
 EXEMPT_USERS = frozenset(
     {
@@ -76,7 +77,7 @@ class Protection:
         known = old if old is not None else new
         if known is None or self.is_exempt(who):
             return None
-        if group_kind not in OWN_KINDS | SUPPORT_KINDS and group_kind != POD:
+        if group_kind not in _PROTECTED_KINDS:
             return None
         carried = strings(object_at(known, ["metadata", "labels"]))
         root = carried.get(labels.PART_OF, "")

@@ -108,15 +108,13 @@ def _told(body: bytes, error: DecodeError) -> str:
 def _is_flat(body: bytes) -> bool:
     """Whether JSON surely nests no deeper than it may, as nearly all does.
 
-    Only quotes and brackets are looked at. Where quotes stand in pairs between brackets, no bracket
-    is part of a string. Then each turn takes off the innermost brackets, two levels at most. What
-    is not so is not said to be deep: the value must be walked to know.
+    Only quotes and brackets are looked at. Quotes next to each other go; where a bracket is part of
+    a string, some are left. Then each turn takes off the innermost brackets, two levels at most. If
+    anything is left, the value must be walked to know.
     """
     if b"\\" in body:
         return False
     brackets = body.translate(None, _NO_MARKS).replace(b'""', b"")
-    if b'"' in brackets:
-        return False
     for _ in range(DEPTH_MAX // 2):
         if not brackets:
             return True

@@ -176,6 +176,60 @@ def test_a_new_objects_claims_are_what_tracking_finds(document):
     assert short == _tracked(POD_KIND, {}, document, "kubectl", START, "")
 
 
+@pytest.mark.law
+@given(
+    st.lists(
+        st.sampled_from([document for document in DOCUMENTS if document["kind"] == "Pod"]).flatmap(
+            samples.mutated
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_claims_of_one_object_do_not_colour_those_of_the_next(documents):
+    """What a claimer remembers of lists it saw is told only of lists that claim the same."""
+    claimer = Claimer()
+    for document in documents:
+        if not isinstance(document.get("metadata"), dict):
+            continue
+        document["metadata"].pop("managedFields", None)
+        found = claimer.of_new(POD_KIND, document, "kubectl", START)
+        assert found == _tracked(POD_KIND, {}, document, "kubectl", START, "")
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {},
+        {"name": "a", "value": ""},
+        {"name": "a", "value": None},
+        {"name": "a"},
+        {"name": "a", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "c", "value": "1"},
+        {"name": "b", "value": "1"},
+    ],
+)
+@pytest.mark.parametrize("port", [80, 81, True, None])
+def test_lists_nearly_alike_claim_what_is_theirs(second, port):
+    """Two pods of nearly one template: one variable or one port is another."""
+    claimer = Claimer()
+
+    def template(variable, number):
+        container = {
+            "name": "main",
+            "args": ["x"] * (2 if number == 81 else 1),
+            "env": [{"name": "a", "value": "1"} | variable, {"name": "b", "value": "2"}],
+            "ports": [{"containerPort": number, "protocol": "TCP"}],
+        }
+        return pod() | {"spec": {"containers": [container, {"name": "other"}]}}
+
+    claimer.of_new(POD_KIND, template({}, 80), "kubectl", START)
+    claimer.of_new(POD_KIND, template({}, 1), "kubectl", START)
+    document = template(second, port)
+    found = claimer.of_new(POD_KIND, document, "kubectl", START)
+    assert found == _tracked(POD_KIND, {}, document, "kubectl", START, "")
+
+
 _WRITES = st.lists(
     st.tuples(
         st.sampled_from([f"m{number}" for number in range(12)]),

@@ -47,6 +47,31 @@ def test_any_bytes_are_read_or_refused(body, content_type):
         bodies.read(body, content_type, api_version="v1", kind="Pod")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 101 + b"]" * 101,
+        b'{"a":' * 100 + b"[]" + b"}" * 100,
+        b'["[[",' * 101 + b'"]]"' + b"]" * 101,
+        b'["]",' * 101 + b"1" + b',"["]' * 101,
+        rb'["\"]\"",' * 101 + b"1" + rb',"\"[\""]' * 101,
+        b'["",' * 101 + b'""' + b"]" * 101,
+    ],
+)
+def test_a_body_nests_so_deep_and_no_deeper(text):
+    """Brackets within strings cannot hide those that nest, nor make a flat body a deep one."""
+    with pytest.raises(BadRequest, match="deep"):
+        bodies.read_json(text)
+
+
+@pytest.mark.parametrize("depth", [1, 50, 51, 99, 100])
+def test_a_body_may_nest_a_hundred_deep(depth):
+    for text in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
+        assert bodies.read_json(text).duplicates == ()
+    flat = b'["' + b"[{" * depth + b'"]'
+    assert bodies.read_json(flat).value == ["[{" * depth]
+
+
 def test_keys_given_twice_are_told_and_the_last_counts():
     body = bodies.read_json(b'{"a":1,"b":{"c":1,"c":2}}')
     assert body.value == {"a": 1, "b": {"c": 2}}
