@@ -15,7 +15,7 @@ import msgspec
 
 from spinney.api import core
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
-from spinney.meta import shapes
+from spinney.meta import errors, shapes
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, string_at, with_value
 from spinney.meta.errors import FieldError
@@ -29,6 +29,7 @@ Default: TypeAlias = Callable[[Document], Document]
 ValidateCreate: TypeAlias = Callable[[Cursor, Surroundings], Iterator[FieldError]]
 ValidateUpdate: TypeAlias = Callable[[Cursor, Cursor, Surroundings], Iterator[FieldError]]
 Advise: TypeAlias = Callable[[Cursor, Cursor | None, Surroundings], Iterator[str]]
+Convert: TypeAlias = Callable[[Document], Document]
 
 
 class Names(Record):
@@ -41,6 +42,13 @@ class Names(Record):
     singular: str
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    list_kind: str = ""
+    """The kind of a list of them; by default the kind with `List` behind it."""
+
+    def __post_init__(self) -> None:
+        """Name the lists, where nobody did."""
+        if not self.list_kind:
+            msgspec.structs.force_setattr(self, "list_kind", f"{self.kind}List")
 
     @property
     def api_version(self) -> str:
@@ -118,12 +126,35 @@ class Kind(Record):
     columns: tuple[Column, ...] = ()
     scale: ScalePaths | None = None
     has_status: bool = True
+    selectable: tuple[str, ...] = ()
+    """What a field selector may name beside `metadata.name` and `metadata.namespace`."""
+
+    is_builtin: bool = False
+    """Whether Kubernetes itself has the kind; only then is a strategic merge patch taken."""
+
+    prunes: bool = False
+    """Whether fields the schema does not know are told of and dropped, not told of and kept."""
+
+    stored_as: GroupKind | None = None
+    """For a second way to see one thing (`events.k8s.io`, another version): whose form is kept."""
+
+    from_stored: Convert = _unchanged
+    """Turns a stored document into one of this kind and version."""
+
+    to_stored: Convert = _unchanged
+    """Turns an admitted document of this kind and version into the stored one."""
+
     shape: Shape = _ANY_SHAPE
     """The schema made ready for walking documents; made here, not given."""
 
     def __post_init__(self) -> None:
         """Make the shape, once a kind."""
         msgspec.structs.force_setattr(self, "shape", Shape(self.schema))
+
+    @property
+    def stored_kind(self) -> GroupKind:
+        """The kind under which its objects are stored: its own, if no other is named."""
+        return self.stored_as or self.names.group_kind
 
 
 def object_schema(record: type[Record]) -> Schema:
@@ -161,6 +192,10 @@ def admit(
     """
     defaulted = kind.default(kind.shape.fill_defaults(_placed(kind, new)))
     faults = kind.shape.faults(defaulted)
+    if kind.prunes and (pruned := kind.shape.prune(defaulted)) is not defaulted:
+        unknown = [fault for fault in faults if fault.reason == errors.UNKNOWN_FIELD]
+        defaulted = pruned
+        faults = [*unknown, *kind.shape.faults(defaulted)]
     cursor = Cursor(defaulted)
     if old is None:
         faults.extend(kind.validate_create(cursor, surroundings))
