@@ -193,7 +193,9 @@ class Objects:
         return index
 
 
-def merged(committed: Sequence[Stored], queued: Iterable[tuple[Ref, Stored | None]]) -> list[Stored]:
+def merged(
+    committed: Sequence[Stored], queued: Iterable[tuple[Ref, Stored | None]]
+) -> list[Stored]:
     """Return a list with newer versions in place; None takes an object away."""
     newer = dict(queued)
     kept = [stored for stored in committed if stored.ref not in newer]

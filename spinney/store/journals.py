@@ -1,21 +1,52 @@
-"""What a journal may be able to do beyond the port, and the journal in memory."""
+"""The journal in memory, and which versions any journal may forget."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
 
 from spinney.meta.references import Ref
 from spinney.ports import Entry
 
 
-@runtime_checkable
-class HistoricJournal(Protocol):
-    """A journal that knows from which version on it has kept everything."""
+class Superseded:
+    """Which versions a journal need not keep.
 
-    @property
-    def floor(self) -> int:
-        """The version up to which entries may have been forgotten; known once it is loaded."""
+    A version may go once another of the same object, itself below the version compacted to, took
+    its place: so the first event kept still finds what was before it. A deletion may go by
+    itself. The newest entry stays, for its version is where counting goes on.
+    """
+
+    def __init__(self) -> None:
+        """Know of nothing yet."""
+        self._current: dict[Ref, int] = {}
+        self._due: deque[tuple[int, int]] = deque()
+        self._newest = 0
+
+    def add(self, version: int, ref: Ref, *, is_deletion: bool) -> None:
+        """Take note of an entry, in the order of versions."""
+        before = self._current.pop(ref, None) if is_deletion else self._current.get(ref)
+        if before is not None:
+            self._due.append((version, before))
+        if is_deletion:
+            self._due.append((version, version))
+        else:
+            self._current[ref] = version
+        self._newest = version
+
+    def below(self, before: int) -> list[int]:
+        """Return the versions that may go."""
+        found = []
+        for by, version in self._due:
+            if by >= before or version == self._newest:
+                break
+            found.append(version)
+        return found
+
+    def drop(self, count: int) -> None:
+        """Take note that the first so many of them are gone."""
+        for _ in range(count):
+            self._due.popleft()
 
 
 class MemoryJournal:
@@ -23,6 +54,8 @@ class MemoryJournal:
 
     Closed and loaded again it has everything still, as a file would.
     """
+
+    is_overdue = False
 
     def __init__(self) -> None:
         """Hold nothing yet."""
@@ -38,39 +71,18 @@ class MemoryJournal:
         """Keep a batch."""
         for entry in batch:
             self._entries[entry.version] = entry
-            self._superseded.add(entry)
+            self._superseded.add(entry.version, entry.ref, is_deletion=entry.body is None)
 
     def compact(self, before: int) -> None:
         """Forget superseded versions below a version."""
-        for version in self._superseded.take(before):
+        going = self._superseded.below(before)
+        for version in going:
             del self._entries[version]
+        self._superseded.drop(len(going))
         self.floor = max(self.floor, before - 1)
+
+    def tend(self) -> None:
+        """Do nothing: there is no upkeep."""
 
     def close(self) -> None:
         """Let go of nothing: there are no files."""
-
-
-class Superseded:
-    """Which versions a journal need not keep.
-
-    A version may go once another of the same object, itself below the version compacted to, took
-    its place: so the first event kept still finds what was before it. A deletion may go by
-    itself. The newest entry stays, for its version is where counting goes on.
-    """
-
-    def __init__(self) -> None:
-        """Know of nothing yet."""
-        self._newest: dict[Ref, Entry] = {}
-        self._gone: dict[int, int] = {}
-        self._last = 0
-
-    def add(self, entry: Entry) -> None:
-        """Take note of an entry, in the order of versions."""
-        before = self._newest.get(entry.ref)
-        if before is not None:
-            self._gone[entry.version] = before.version
-        raise NotImplementedError
-
-    def take(self, before: int) -> list[int]:
-        """Return the versions that may go, once."""
-        raise NotImplementedError

@@ -124,7 +124,7 @@ class _Owner(Record):
 
 
 class _Metadata(Record):
-    labels: dict[str, str] = {}
+    labels: Mapping[str, str] = _NO_LABELS
     owner_references: tuple[_Owner, ...] = ()
 
 
