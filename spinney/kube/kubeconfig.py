@@ -12,6 +12,8 @@ import binascii
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from spinney.meta import manifests
 from spinney.meta.documents import Document, Json
 from spinney.meta.errors import SpinneyError
@@ -60,6 +62,10 @@ class Connection(Record):
     impersonate: str = ""
     impersonate_groups: tuple[str, ...] = ()
     exec: ExecPlugin | None = None
+
+    def because(self, why: str) -> Connection:
+        """Return the connection with why it was chosen, for people."""
+        return msgspec.structs.replace(self, origin=f"{why}: {self.origin}")
 
 
 class _Entry:
@@ -290,13 +296,8 @@ def _as_user(connection: Connection, user: _Entry) -> Connection:
         missing = "client-certificate" if certificate is None else "client-key"
         raise user.fault(missing, "is not set: certificate and key must be given together")
     token_file = user.text("tokenFile")
-    return Connection(
-        server=connection.server,
-        namespace=connection.namespace,
-        origin=connection.origin,
-        authority=connection.authority,
-        skip_verification=connection.skip_verification,
-        server_name=connection.server_name,
+    return msgspec.structs.replace(
+        connection,
         token=user.text("token"),
         token_file=str(user.file.parent / token_file) if token_file else "",
         username=user.text("username"),
