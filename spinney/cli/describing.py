@@ -135,7 +135,7 @@ class _Description:
             if field in ("apiVersion", "kind", "metadata") or value in ({}, [], "", None):
                 continue
             self._print_title(field[:1].upper() + field[1:])
-            body = value if isinstance(value, (dict, list)) else {field: value}
+            body: Json = value if isinstance(value, (dict, list)) else {field: value}
             for line in printing.yaml_text(body).splitlines():
                 self._screen.line(f"{INDENT}{plain(line)}")
 

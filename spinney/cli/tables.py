@@ -14,7 +14,14 @@ STATE_COLUMNS = frozenset({"STATUS", "PHASE", "STATE"})
 class Table:
     """Prints rows under headings; columns keep the width they once had, as rows may follow."""
 
-    def __init__(self, headings: Sequence[str], output: Screen, *, is_headed: bool = True) -> None:
+    def __init__(
+        self,
+        headings: Sequence[str],
+        output: Screen,
+        *,
+        is_headed: bool = True,
+        indent: str = "",
+    ) -> None:
         """Begin a table; nothing is printed before the first rows."""
         self._headings = tuple(heading.upper() for heading in headings)
         self._widths = [len(heading) if is_headed else 0 for heading in self._headings]
