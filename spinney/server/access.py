@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable
+
+from multidict import MultiMapping
 
 from spinney.meta import errors
 from spinney.meta.errors import Forbidden, Unauthorized
@@ -28,16 +29,6 @@ PUBLIC_PATHS = frozenset({"/version", "/healthz", "/livez", "/readyz"})
 _ALWAYS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
 _READ_VERBS = frozenset({"get", "list", "watch", "head"})
 _ACTING_PARTS = frozenset({"exec", "attach", "portforward", "proxy"})
-
-
-class Headers(Protocol):
-    """The headers of a request: as much as is needed here."""
-
-    def get(self, key: str, default: str = ...) -> str:
-        """Return the first value of a header."""
-
-    def getall(self, key: str, default: Sequence[str] = ...) -> Sequence[str]:
-        """Return all values of a header."""
 
 
 class Grant(Record):
@@ -79,7 +70,7 @@ class Access:
                 found = grant
         return found
 
-    def caller(self, headers: Headers) -> Caller:
+    def caller(self, headers: MultiMapping[str]) -> Caller:
         """Return who asks; raises Unauthorized without a token that is known."""
         kind, _, token = headers.get("Authorization", "").partition(" ")
         grant = self.grant_of(token.strip()) if kind.casefold() == "bearer" else None
@@ -107,7 +98,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
-def _impersonated(caller: Caller, headers: Headers) -> Caller:
+def _impersonated(caller: Caller, headers: MultiMapping[str]) -> Caller:
     user = headers.get("Impersonate-User", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
     if not user:
@@ -160,4 +151,3 @@ def check(caller: Caller, target: Target) -> None:
         f"in API group {group} {where}: {why}",
         details=errors.object_details(target.group, target.plural, target.name),
     )
-

@@ -132,4 +132,3 @@ async def _body(request: web.BaseRequest) -> bytes:
 def _too_large() -> TooLarge:
     most = bodies.BYTES_MAX
     return TooLarge(f"Request entity too large: limit is {most}")
-

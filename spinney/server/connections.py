@@ -29,7 +29,7 @@ class Connections:
         """Have requests answered by a function."""
         self._header_seconds = header_seconds
         self._handle = handle
-        self._silent: set[RequestHandler[web.BaseRequest]] = set()
+        self._silent: set[RequestHandler] = set()
         self._server = web.Server(
             self._noted,
             access_log=None,
@@ -44,14 +44,14 @@ class Connections:
         self._silent.discard(request.protocol)
         return await self._handle(request)
 
-    def new(self) -> RequestHandler[web.BaseRequest]:
+    def new(self) -> RequestHandler:
         """Return the protocol of a new connection; it has so long to ask something."""
         protocol = self._server()
         self._silent.add(protocol)
         asyncio.get_running_loop().call_later(self._header_seconds, self._check, protocol)
         return protocol
 
-    def _check(self, protocol: RequestHandler[web.BaseRequest]) -> None:
+    def _check(self, protocol: RequestHandler) -> None:
         if protocol in self._silent:
             self._silent.discard(protocol)
             protocol.force_close()

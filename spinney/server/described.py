@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping
 
@@ -78,8 +79,7 @@ class Described:
         version = negotiation.discovery_version(asked.request.headers.get("Accept", ""))
         if version:
             media = (
-                f"{negotiation.JSON};g={negotiation.DISCOVERY};v={version};"
-                "as=APIGroupDiscoveryList"
+                f"{negotiation.JSON};g={negotiation.DISCOVERY};v={version};as=APIGroupDiscoveryList"
             )
             return self._tagged(
                 asked,
@@ -114,9 +114,8 @@ class Described:
         paths: Document = {}
         for group, version in sorted({(item.group, item.version) for item in self._resources}):
             path = openapi.path_of(group, version)
-            _, tag = self._bytes(
-                ("openapi", group, version), lambda g=group, v=version: self._openapi_document(g, v)
-            )
+            make = functools.partial(self._openapi_document, group, version)
+            _, tag = self._bytes(("openapi", group, version), make)
             paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={tag}"}
         return {"paths": paths}
 

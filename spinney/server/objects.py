@@ -12,7 +12,16 @@ from spinney.meta.errors import BadRequest, MethodNotAllowed, NotFound
 from spinney.registry import forms, patching, requests
 from spinney.registry.patching import Patch
 from spinney.registry.requests import Outcome
-from spinney.server import bodies, lists, negotiation, openapi, parameters, replies, tables, watching
+from spinney.server import (
+    bodies,
+    lists,
+    negotiation,
+    openapi,
+    parameters,
+    replies,
+    tables,
+    watching,
+)
 from spinney.server.asking import Asked, Services, off_the_loop
 from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
@@ -85,9 +94,7 @@ class Objects:
         if asked.form == _PLAIN:
             headers = replies.warned(outcome.warnings)
             return Reply(status=status, body=outcome.body, headers=headers)
-        return self.shown(
-            asked, kind, outcome.document, status=status, warnings=outcome.warnings
-        )
+        return self.shown(asked, kind, outcome.document, status=status, warnings=outcome.warnings)
 
     # Reading
 
@@ -190,9 +197,7 @@ class Objects:
             return await self.delete_many(asked, kind)
         options, dry_run = await self.delete_options(asked)
         request = asked.writing(parameters.WriteOptions(dry_run=dry_run))
-        outcome = await self._registry.delete(
-            kind, target.namespace, target.name, options, request
-        )
+        outcome = await self._registry.delete(kind, target.namespace, target.name, options, request)
         names = kind.names
         is_shown = not names.group and names.plural in RETURNED_WHEN_DELETED
         if not outcome.gone or is_shown:
@@ -203,9 +208,7 @@ class Objects:
         uid = string_at(outcome.document, ["metadata", "uid"])
         return replies.of(replies.success({**details, "uid": uid}))
 
-    async def delete_options(
-        self, asked: Asked
-    ) -> tuple[requests.DeleteOptions, bool]:
+    async def delete_options(self, asked: Asked) -> tuple[requests.DeleteOptions, bool]:
         """Return how to delete, by the body or the query."""
         body = await asked.body(api_version="v1", kind="DeleteOptions")
         value = body.value
@@ -265,4 +268,3 @@ _HANDLERS: Mapping[str, Handler] = {
 def _check_applied(kind: Kind, value: Json) -> None:
     if isinstance(value, dict):
         bodies.check_kind(value, kind.names.api_version, kind.names.kind)
-

@@ -111,9 +111,7 @@ class Parts:
             uid=string_at(body, ["metadata", "uid"]) or None,
             resource_version=string_at(body, ["metadata", "resourceVersion"]) or None,
         )
-        await self._registry.bind(
-            target.namespace, name, node, only_if, asked.writing(options)
-        )
+        await self._registry.bind(target.namespace, name, node, only_if, asked.writing(options))
         return replies.of({**replies.success({}), "code": 201}, status=201)
 
     async def evict(self, asked: Asked, _kind: Kind) -> Reply:
@@ -124,9 +122,7 @@ class Parts:
         options, is_try = parameters.delete_options({}, given if isinstance(given, dict) else {})
         written = parameters.write_options(asked.query, "CreateOptions")
         request = asked.writing(
-            parameters.WriteOptions(
-                dry_run=is_try or written.dry_run, manager=written.manager
-            )
+            parameters.WriteOptions(dry_run=is_try or written.dry_run, manager=written.manager)
         )
         target = asked.target
         await self._registry.evict(target.namespace, target.name, options, request)

@@ -43,9 +43,7 @@ def _may_they(document: Document, _caller: Caller, rights: Access) -> Document:
             message="at least one of user or group must be specified",
             found="",
         )
-        raise Invalid(
-            [fault], group="authorization.k8s.io", kind="SubjectAccessReview", name=""
-        )
+        raise Invalid([fault], group="authorization.k8s.io", kind="SubjectAccessReview", name="")
     grant = rights.known_user(user)
     if grant is not None:
         return _decision(_asked(document), access.caller_of(grant))

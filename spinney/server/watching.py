@@ -59,9 +59,11 @@ class Lines:
         self._printer = tables.printer_for(kind) if shape == negotiation.TABLE else None
         self._has_head = False
         self._is_plain = not shape and kind.stored_as is None
-        self._sees_all = not selection.namespace and (
-            not selection.labels.requirements and not selection.labels.is_nothing
-        ) and (selection.fields is None or not selection.fields.terms)
+        self._sees_all = (
+            not selection.namespace
+            and (not selection.labels.requirements and not selection.labels.is_nothing)
+            and (selection.fields is None or not selection.fields.terms)
+        )
 
     def of_events(self, events: Sequence[Event]) -> bytes:
         """Return what a client is told of events; b"" where it sees none of them."""
@@ -101,9 +103,7 @@ class Lines:
                 self._version,
             )
             self._has_head = True
-            table["rows"] = [
-                tables.row(self._printer, document, now, self._include, self._version)
-            ]
+            table["rows"] = [tables.row(self._printer, document, now, self._include, self._version)]
             return table
         return tables.partial(document, self._version) if self._shape else document
 
@@ -126,9 +126,7 @@ class Lines:
 class Stream:
     """One client's watch. Implements the store's Watcher once it has caught up."""
 
-    def __init__(
-        self, lines: Lines, request: web.BaseRequest, *, backlog_bytes_max: int
-    ) -> None:
+    def __init__(self, lines: Lines, request: web.BaseRequest, *, backlog_bytes_max: int) -> None:
         """Belong to a request; nothing is sent before `open`."""
         self.lines = lines
         self._request = request
@@ -186,9 +184,7 @@ def error_line(error: ApiError) -> bytes:
 class Watches:
     """All watches of a server: begins them, marks their progress, ends them."""
 
-    def __init__(
-        self, services: Services, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX
-    ) -> None:
+    def __init__(self, services: Services, *, backlog_bytes_max: int = BACKLOG_BYTES_MAX) -> None:
         """Serve watches over a world."""
         self._services = services
         self._store = services.world.store
@@ -226,9 +222,7 @@ class Watches:
         """Answer a watch, until it ends."""
         form = asked.form
         include = include_of(asked.query.get("includeObject", ""))
-        lines = Lines(
-            kind, selection, form.shape, form.version, include, self._services.clock
-        )
+        lines = Lines(kind, selection, form.shape, form.version, include, self._services.clock)
         check_version(options, self._store.version)
         stream = Stream(lines, asked.request, backlog_bytes_max=self._backlog_bytes_max)
         self._open.add(stream)
