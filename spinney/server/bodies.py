@@ -133,9 +133,7 @@ def placed(
     """
     names = kind.names
     if not isinstance(document, dict):
-        raise BadRequest(
-            f"couldn't get version/kind; json parse error: expected an object of kind {names.kind}"
-        )
+        raise not_an_object(names.kind)
     check_kind(document, names.api_version, names.kind, whole=whole)
     metadata = document.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
@@ -187,3 +185,8 @@ def check_kind(
         raise BadRequest(
             f"{said_kind} in version {version} cannot be handled as a {kind}: the kinds differ"
         )
+
+
+def not_an_object(kind: str) -> BadRequest:
+    """Return the error for a body that holds no object."""
+    return BadRequest(f"couldn't get version/kind; json parse error: expected an object of {kind}")

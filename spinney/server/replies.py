@@ -19,6 +19,9 @@ GZIP_BYTES_MIN = 128 * 1024
 WARNINGS_BYTES_MAX = 4096
 """How much of a reply's headers warnings may take."""
 
+CHUNK_BYTES = 256 * 1024
+"""In pieces of about this size large answers are written."""
+
 _GZIP_LEVEL = 1
 _encode = msgspec.json.Encoder().encode
 
