@@ -133,8 +133,8 @@ class Embedded:
     def _journal(self) -> Journal:
         if self.options.durability == "memory":
             return MemoryJournal()
-        durability = "relaxed" if self.options.durability == "relaxed" else "full"
-        return SqliteJournal(self.folder.root, durability)
+        is_relaxed = self.options.durability == "relaxed"
+        return SqliteJournal(self.folder.root, "relaxed" if is_relaxed else "full")
 
     async def _listen(self, server: Server) -> tuple[str, int]:
         host, port = self.options.host, self.options.port

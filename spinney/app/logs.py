@@ -20,14 +20,12 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 class _Formatter(logging.Formatter):
     """Writes `2026-11-19T08:30:00.123Z INFO spinney.app listening address=…`."""
 
-    converter = time.gmtime
-
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s%(fields)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         """Return the time in UTC, to the millisecond."""
-        text = time.strftime(datefmt or "%Y-%m-%dT%H:%M:%S", self.converter(record.created))
+        text = time.strftime(datefmt or "%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         return f"{text}.{int(record.msecs):03d}Z"
 
     def format(self, record: logging.LogRecord) -> str:
