@@ -1,8 +1,9 @@
 """The data folder: where a world is kept, and who holds it.
 
-`store.db` the journal · `kubeconfig` how to reach the server · `pki/` keys, certificates, tokens ·
-`log` what happened · `lock` who holds the folder. The lock is the kernel's (flock), so it is gone
-the moment its process is, however that ended; what the file says is only who it was.
+`store.db` the journal, `lock` the journal's own · `kubeconfig` how to reach the server · `pki/`
+keys, certificates, tokens · `log` what happened · `holder` which process has it all. That file is
+locked by the kernel, so the lock is gone the moment its process is, however that ended; what the
+file says is only who it was.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class DataFolder:
         self.pki = root / "pki"
         self.tokens = root / "pki" / "tokens.json"
         self.log = root / "log"
-        self.lock = root / "lock"
+        self.lock = root / "holder"
 
     def make(self) -> None:
         """Make the folder, for its owner alone; raises BadDataFolder."""

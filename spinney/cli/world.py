@@ -45,6 +45,8 @@ def declare(verbs: Verbs) -> None:
         "--detach", action="store_true", help="return once it answers, and leave it running"
     )
 
+    up.add_argument("--report-to", type=int, help=argparse.SUPPRESS)
+
     down = _add(verbs, "down", _down, "End the control plane of the data folder.")
     down.add_argument("--now", action="store_true", help="without waiting for open requests")
 
