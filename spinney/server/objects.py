@@ -210,7 +210,7 @@ class Objects:
 
     async def delete_options(self, asked: Asked) -> tuple[requests.DeleteOptions, bool]:
         """Return how to delete, by the body or the query."""
-        body = await asked.body(api_version="v1", kind="DeleteOptions")
+        body = await asked.body(api_version="v1", kind="DeleteOptions", may_be_empty=True)
         value = body.value
         if value is None:
             value = {}

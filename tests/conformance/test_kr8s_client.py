@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import kr8s
 import pytest
+from kr8s import _async_utils
 from kr8s.objects import ConfigMap, Namespace, Pod, new_class
 
 PodCliqueSet = new_class(
@@ -13,7 +14,10 @@ PodCliqueSet = new_class(
 
 @pytest.fixture
 def api(live):
-    return kr8s.api(kubeconfig=str(live.kubeconfig))
+    """A client; kr8s has no way of its own to hang up, and a warning about that is an error here."""
+    made = kr8s.api(kubeconfig=str(live.kubeconfig))
+    yield made
+    _async_utils.as_sync_func(made._session.aclose)()
 
 
 def document(name, namespace, **data):

@@ -46,7 +46,7 @@ def test_an_object_lives_and_ends(core, namespace):
         core.replace_namespaced_config_map("settings", namespace, made)
     assert (stale.value.status, stale.value.reason) == (409, "Conflict")
     gone = core.delete_namespaced_config_map("settings", namespace)
-    assert gone.status == "Success"
+    assert gone["status"] == "Success"
     with pytest.raises(client.ApiException) as absent:
         core.read_namespaced_config_map("settings", namespace)
     assert absent.value.status == 404
@@ -163,9 +163,9 @@ class Candidate:
         self._election = leaderelection.LeaderElection(
             electionconfig.Config(
                 lock,
-                lease_duration=3,
-                renew_deadline=2,
-                retry_period=0.1,
+                lease_duration=4,
+                renew_deadline=3,
+                retry_period=1,
                 onstarted_leading=self._lead,
                 onstopped_leading=self.stopped.set,
             )
