@@ -17,6 +17,7 @@ GOLDEN = Path(__file__).resolve().parent / "golden"
 _MASKS = (
     (r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "<time>"),
     (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
     (r'("?resourceVersion"?: ?)"\d+"', r'\1"<version>"'),
     (r"(Resource Version: +)\d+", r"\1<version>"),
