@@ -10,7 +10,7 @@ import spinney
 from spinney.meta.documents import Document, Json
 from spinney.registry import requests
 from spinney.registry.catalog import Catalog
-from spinney.server import discovery, negotiation, openapi, replies
+from spinney.server import discovery, negotiation, openapi, openapi_v2, replies
 from spinney.server.asking import Asked
 from spinney.server.discovery import Resource
 from spinney.server.replies import Reply
@@ -65,6 +65,8 @@ class Described:
             return self._root(asked, parts[0])
         if parts[:2] == ("openapi", "v3"):
             return self._openapi(asked, parts[2:])
+        if parts == ("openapi", "v2"):
+            return openapi_v2.answer(asked)
         if parts[:1] == ("api",) and len(parts) == 2:
             return self._legacy(asked, ("list", "", parts[1]))
         if parts[:1] == ("apis",) and len(parts) == 2:
@@ -155,6 +157,7 @@ def _paths(resources: tuple[Resource, ...]) -> list[Json]:
         *sorted({*versions, *(f"/apis/{group}" for group in groups)}),
         "/healthz",
         "/livez",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",

@@ -493,3 +493,14 @@ PRINTERS: Mapping[GroupKind, BuiltIn] = {
         for group, kind, columns, cells in _ROWS
     },
 }
+
+
+def _scale(document: Document, now: datetime) -> list[Json]:
+    counts = [value_at(document, [part, "replicas"]) for part in ("spec", "status")]
+    return [name_of(document), *(count or 0 for count in counts), age_of(document, now)]
+
+
+SCALE = BuiltIn(
+    columns=_columns("Name", "Desired:integer", "Available:integer", "Age"), cells=_scale
+)
+"""How a Scale is printed, whichever kind it is of."""

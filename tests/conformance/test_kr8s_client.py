@@ -14,7 +14,7 @@ PodCliqueSet = new_class(
 
 @pytest.fixture
 def api(live):
-    """A client; kr8s has no way of its own to hang up, and a warning about that is an error here."""
+    """A client, hung up at the end: kr8s never does, and a socket left open is an error here."""
     made = kr8s.api(kubeconfig=str(live.kubeconfig))
     yield made
     _async_utils.as_sync_func(made._session.aclose)()

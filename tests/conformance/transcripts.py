@@ -26,7 +26,7 @@ _MASKS = (
     (r"(Client Version: |Kustomize Version: )v\S+", r"\1<client>"),
     (r"\S*/(LIVE|MERGED)-\d+/", r"<folder>/\1/"),
 )
-_AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)", re.MULTILINE)
+_AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)(?! *\(\d+%)", re.MULTILINE)
 
 
 def masked(text: str, masks: Mapping[str, str]) -> str:
