@@ -35,7 +35,7 @@ def _columns(*names: str) -> tuple[Column, ...]:
     made = []
     for name in names:
         bare, _, kind = name.rstrip("+").partition(":")
-        if bare == "Name":
+        if name == "Name":
             made.append(NAME)
         elif bare == "Age":
             made.append(AGE)

@@ -97,6 +97,11 @@ class Up(Live):
             said = self._log.read()
             raise AssertionError(f"the server did not start, exit code {self.end()}:\n{said}")
         super().__init__(kubeconfig)
+        self._own_log = folder / "data" / "log"
+
+    def log(self) -> str:
+        """Return what the server wrote about itself."""
+        return self._own_log.read_text()
 
     def end(self) -> int:
         """End the server as a person would, and return its exit code."""

@@ -24,6 +24,7 @@ _MASKS = (
     (r"127\.0\.0\.1:\d{4,5}", "<server>"),
     (r"\bclient \(1\.\d+\)", "client (<client>)"),
     (r"(Client Version: |Kustomize Version: )v\S+", r"\1<client>"),
+    (r"(?m)^! [EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\breflector\.go:.*\n", ""),
     (r"\S*/(LIVE|MERGED)-\d+/", r"<folder>/\1/"),
 )
 _AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)(?! *\(\d+%)", re.MULTILINE)
