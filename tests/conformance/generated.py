@@ -1,8 +1,8 @@
 """Requests made up from the server's own OpenAPI documents: near the truth, and wrong in places.
 
-A body follows its schema but for a value here and there of another sort; a path names what may be
-there; a query uses declared parameters with likely and unlikely values. So requests get past the
-first checks, and reach what lies behind them.
+A body is a good object with something in it changed, or follows its schema but for a value here
+and there of another sort; a path names what is there, or may be; a query uses declared parameters
+with likely and unlikely values. So requests get past the first checks, and reach what lies behind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 DEPTH_MAX = 5
 FIELDS_MAX = 6
 METHODS = ("get", "post", "put", "patch", "delete")
-NAMES = ("one", "two", "three", "")
+NAMES = ("one", "two")
 WORDS = (
     *("one", "two", "main", "app", "example/main:1", "Always", "Never", "TCP", "True", "1", "10m"),
     *("500m", "1Gi", "50%", "v1", "Opaque", "2026-01-01T00:00:00Z", "example.com/hold", "0s", ""),
     *("Ünïcødé", "a b", "UPPER", "-", "..", "a" * 300, "$patch", "\u0000", "\ud7ff", "{}", "null"),
 )
-NUMBERS = (0, 1, 2, 3, -1, 80, 65536, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 2**200, 0.5, 1e300)
+NUMBERS = (0, 1, 2, 3, 80, -1, 65536, 2**31, 2**53 + 1)
+ODD_NUMBERS = (2**63, -(2**63) - 1, 2**200, 0.5, 1e300)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _object_schema(said, content):
 # Values
 
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.sampled_from(NUMBERS) | st.sampled_from(WORDS),
+    st.none() | st.booleans() | st.sampled_from((*NUMBERS, *ODD_NUMBERS)) | st.sampled_from(WORDS),
     lambda below: (
         st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(WORDS), below, max_size=3)
     ),
@@ -149,11 +150,20 @@ def _objects(draw, schema, components, depth):
     return made
 
 
+def _often(draw, of: int = 10) -> bool:
+    """Whether the usual is done: but once in so many times."""
+    return draw(st.integers(1, of)) < of
+
+
 @st.composite
-def documents(draw, operation, namespace, name):
+def documents(draw, operation, seeds, namespace, name):
     """Draw an object for an operation, mostly with the identity its path asks for."""
-    document = draw(values(operation.schema, operation.components))
-    if not isinstance(document, dict) or draw(st.integers(0, 19)) == 0:
+    seed = seeds.get(operation.identity)
+    if seed is not None and draw(st.integers(0, 3)):
+        document = draw(changed(draw(st.sampled_from(seed))))
+    else:
+        document = draw(values(operation.schema, operation.components))
+    if not isinstance(document, dict) or not _often(draw, 20):
         return document
     version, kind = operation.identity
     metadata = document.get("metadata")
@@ -161,28 +171,53 @@ def documents(draw, operation, namespace, name):
     metadata["name"] = name
     if "{namespace}" in operation.path:
         metadata["namespace"] = namespace
-    metadata.pop("resourceVersion" if draw(st.booleans()) else "", None)
+    if _often(draw):
+        metadata.pop("resourceVersion", None)
+        metadata.pop("uid", None)
     return {**document, "apiVersion": version, "kind": kind, "metadata": metadata}
 
 
-def _pointers(document, before=""):
-    yield before
-    children = (
-        document.items()
-        if isinstance(document, dict)
-        else enumerate(document)
-        if isinstance(document, list)
-        else ()
-    )
+@st.composite
+def changed(draw, document):
+    """Draw a document that differs from a good one in up to two places."""
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.sampled_from([*_places(document)]))
+        document = _with(document, place, draw(ANYTHING), gone=draw(st.booleans()))
+    return document
+
+
+def _places(document, before=()):
+    """Yield the path of every value in a document but itself."""
+    if isinstance(document, dict):
+        children = document.items()
+    elif isinstance(document, list):
+        children = enumerate(document)
+    else:
+        children = ()
     for key, below in children:
-        yield from _pointers(below, f"{before}/{key}")
+        yield (*before, key)
+        yield from _places(below, (*before, key))
+
+
+def _with(document, place, value, *, gone):
+    """Return a document with another value in a place, or with none there."""
+    first, *rest = place
+    made = dict(document) if isinstance(document, dict) else list(document)
+    if rest:
+        made[first] = _with(made[first], rest, value, gone=gone)
+    elif gone:
+        del made[first]
+    else:
+        made[first] = value
+    return made
 
 
 @st.composite
 def json_patches(draw, document):
     """Draw a JSON patch whose paths are those of a document, or nearly."""
-    pointers = [*_pointers(document), "/metadata/labels/-", "/absent/below", "no-slash", "/~2"]
-    found = st.sampled_from(pointers)
+    pointers = ["/" + "/".join(map(str, place)) for place in _places(document)]
+    odd = ("", "/metadata/labels/-", "/absent/below", "no-slash", "/~2")
+    found = st.sampled_from((*pointers, *odd))
     words = ("add", "remove", "replace", "move", "copy", "test", "dance")
     return [
         {
@@ -207,11 +242,11 @@ DIRECTIVES = st.fixed_dictionaries(
 
 
 @st.composite
-def bodies(draw, operation, sort, namespace, name):
+def bodies(draw, operation, seeds, sort, namespace, name):
     """Draw a body of one media type."""
-    if draw(st.integers(0, 29)) == 0:
+    if not _often(draw, 30):
         return draw(st.binary(max_size=60))
-    document = draw(documents(operation, namespace, name))
+    document = draw(documents(operation, seeds, namespace, name))
     if "json-patch+" in sort:
         document = draw(json_patches(document))
     elif "strategic" in sort and isinstance(document, dict):
@@ -221,19 +256,19 @@ def bodies(draw, operation, sort, namespace, name):
 
 @st.composite
 def queries(draw, operation):
-    """Draw parameters, most of them declared."""
+    """Draw parameters: mostly none, else declared ones with likely values."""
+    pairs = [("fieldManager", "one")] if operation.method == "PATCH" else []
+    if draw(st.integers(0, 2)):
+        return urllib.parse.urlencode(pairs)
     known = [*operation.parameters, ("pretty", "string"), ("nothing", "string")]
-    chosen = draw(st.lists(st.sampled_from(known), max_size=3, unique=True))
-    pairs = []
-    for name, sort in chosen:
-        likely = {
-            "integer": ("0", "1", "2", "500"),
-            "boolean": ("true", "false"),
-        }.get(sort, LIKELY.get(name, ("one",)))
-        pairs.append((name, draw(st.sampled_from(likely) | st.sampled_from(WORDS))))
+    for name, sort in draw(st.lists(st.sampled_from(known), max_size=3, unique=True)):
+        likely = LIKELY.get(name) or LIKELY_OF.get(sort, ("one",))
+        usual = _often(draw, 5)
+        pairs.append((name, draw(st.sampled_from(likely if usual else WORDS))))
     return urllib.parse.urlencode(pairs, errors="replace")
 
 
+LIKELY_OF = {"integer": ("0", "1", "2", "500"), "boolean": ("true", "false")}
 LIKELY = {
     "dryRun": ("All",),
     "fieldManager": ("one", "two"),
@@ -248,18 +283,27 @@ LIKELY = {
 
 
 @st.composite
-def requests(draw, found, namespace):
+def requests(draw, found, seeds, namespace):
     """Draw a request to one of the operations found."""
     operation = draw(st.sampled_from(found))
-    name = draw(st.sampled_from(NAMES) | st.sampled_from(WORDS))
-    place = namespace if draw(st.integers(0, 9)) else draw(st.sampled_from(WORDS))
+    there = [seed["metadata"]["name"] for seed in seeds.get(operation.identity, ())]
+    name = draw(st.sampled_from((*there, *there, *NAMES) if _often(draw) else WORDS))
+    place = namespace if _often(draw) else draw(st.sampled_from(WORDS))
     path = operation.path
     for key, value in (("{namespace}", place), ("{name}", name)):
         path = path.replace(key, urllib.parse.quote(value, safe="", errors="replace"))
     query = draw(queries(operation))
-    if operation.method in ("GET", "DELETE") and draw(st.integers(0, 9)):
-        return Asked(operation.method, f"{path}?{query}")
-    sorts = operation.types or ("application/json",)
-    sort = draw(st.sampled_from((*sorts, "application/json", "text/plain", "")))
-    body = draw(bodies(operation, sort, place, name))
-    return Asked(operation.method, f"{path}?{query}", body, sort)
+    target = f"{path}?{query}" if query else path
+    if operation.method in ("GET", "DELETE") and _often(draw):
+        return Asked(operation.method, target)
+    sorts = [sort for sort in operation.types if "protobuf" not in sort] or ["application/json"]
+    sort = draw(st.sampled_from(sorts if _often(draw) else ("text/plain", "", *operation.types)))
+    return Asked(operation.method, target, draw(bodies(operation, seeds, sort, place, name)), sort)
+
+
+def seeds_of(documents) -> dict[tuple[str, str], list[object]]:
+    """Return good objects by the version and kind they are of."""
+    found: dict[tuple[str, str], list[object]] = {}
+    for document in documents:
+        found.setdefault((document["apiVersion"], document["kind"]), []).append(document)
+    return found

@@ -7,12 +7,18 @@ import json
 import urllib.parse
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conformance import generated
+from tests.conformance.cases import MANIFESTS
 
 NAMESPACE = "generated"
+NOT_GOOD = (
+    *("unknown-field", "twice", "wrong-type", "invalid-pod", "no-kind", "set-wrong", "set-unknown"),
+    *("widget", "widget-wrong", "widget-unknown"),
+)
 OVERLOADED = {503, 504}
 """Codes beyond 500 that are an answer: a version that is not yet makes a Timeout, as told there."""
 
@@ -76,12 +82,32 @@ def operations(described):
     return generated.operations(described.values())
 
 
-def create_namespace(asker):
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    asked = generated.Asked(
-        "POST", "/api/v1/namespaces", json.dumps(body).encode(), "application/json"
-    )
-    assert asker.ask(asked)[0] in (201, 409)
+SEEDS = generated.seeds_of(
+    document
+    for file in sorted(MANIFESTS.glob("*.yaml"))
+    if file.stem not in NOT_GOOD
+    for document in yaml.safe_load_all(file.read_text())
+    if document["metadata"].get("name")
+)
+
+
+def lay_out(asker, operations):
+    """Create the namespace and the good objects, where they are not there."""
+    post(asker, "/api/v1/namespaces", namespace_document())
+    for operation in operations:
+        if operation.method == "POST" and "{name}" not in operation.path:
+            for seed in SEEDS.get(operation.identity, ()):
+                post(asker, operation.path.replace("{namespace}", NAMESPACE), seed)
+
+
+def namespace_document():
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+
+
+def post(asker, path, document):
+    asked = generated.Asked("POST", path, json.dumps(document).encode(), "application/json")
+    code, _, body = asker.ask(asked)
+    assert code in (201, 403, 409), body
 
 
 def check(asked, code, sort, body):
@@ -106,9 +132,9 @@ def test_no_request_is_answered_with_our_fault(lives, asker, operations):
     """Series of requests near the truth: created, patched, broken, deleted, in any order."""
 
     @settings(suppress_health_check=[*HealthCheck], max_examples=settings().max_examples)
-    @given(st.lists(generated.requests(operations, NAMESPACE), min_size=1, max_size=6))
+    @given(st.lists(generated.requests(operations, SEEDS, NAMESPACE), min_size=1, max_size=8))
     def series(asked_of_it):
-        create_namespace(asker)
+        lay_out(asker, operations)
         for asked in asked_of_it:
             check(asked, *asker.ask(asked))
 
