@@ -14,6 +14,7 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
+# What differs from run to run, and wording that differs from client to client alone.
 _MASKS = (
     (r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
@@ -22,8 +23,11 @@ _MASKS = (
     (r'("?resourceVersion"?: ?)"\d+"', r'\1"<version>"'),
     (r"(Resource Version: +)\d+", r"\1<version>"),
     (r"127\.0\.0\.1:\d{4,5}", "<server>"),
-    (r"\bclient \(1\.\d+\)", "client (<client>)"),
-    (r"(Client Version: |Kustomize Version: )v\S+", r"\1<client>"),
+    (r"(Client Version: |Kustomize Version: ).*", r"\1<client>"),
+    (r"(?m)^! (?:WARNING|Warning): version difference .*\n", ""),
+    (r"(?m)^! WARNING: This version information is deprecated .*\n", ""),
+    (r"( (?:force )?deleted) from [a-z0-9-]+ namespace", r"\1"),
+    (r"(Too large resource version: \d+, current: )\d+", r"\1<version>"),
     (r"(?m)^! [EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\breflector\.go:.*\n", ""),
     (r"\S*/(LIVE|MERGED)-\d+/", r"<folder>/\1/"),
 )
