@@ -49,7 +49,9 @@ def run(words: Sequence[str]) -> int:
         return failing.tell(error, sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"spinney: cannot write the answer: {error.strerror or error}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
 
 import msgspec
 from aiohttp import ClientPayloadError, web, web_protocol
@@ -19,6 +21,8 @@ from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
 from spinney.server.parameters import Query, WriteOptions
 from spinney.server.paths import Target
+
+LOG = logging.getLogger("spinney.server")
 
 BODY_SECONDS = 60
 """How long a client may take to send a body."""
@@ -90,7 +94,7 @@ class Asked(msgspec.Struct, frozen=True):
     ) -> Body:
         """Return the object in the body; None where it is empty and may be."""
         data = await self.bytes()
-        if may_be_empty and not data:
+        if may_be_empty and not data.strip():
             return Body(value=None)
         sort = self.content_type
 
@@ -136,3 +140,20 @@ async def _body(request: web.BaseRequest) -> bytes:
 def _too_large() -> TooLarge:
     most = bodies.BYTES_MAX
     return TooLarge(f"Request entity too large: limit is {most}")
+
+
+@contextlib.contextmanager
+def whole_or_cut(request: web.BaseRequest) -> Iterator[None]:
+    """Write an answer whose head is sent already: what goes wrong now cuts the connection.
+
+    The client must not take half of an answer for the whole.
+    """
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except Exception as error:
+        LOG.exception("an answer was cut short", extra={"object": request.path})
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the answer was cut short") from error

@@ -66,7 +66,7 @@ class Described:
         if parts[:2] == ("openapi", "v3"):
             return self._openapi(asked, parts[2:])
         if parts == ("openapi", "v2"):
-            return openapi_v2.answer(asked)
+            return self._openapi_v2(asked)
         if parts[:1] == ("api",) and len(parts) == 2:
             return self._legacy(asked, ("list", "", parts[1]))
         if parts[:1] == ("apis",) and len(parts) == 2:
@@ -101,6 +101,17 @@ class Described:
             "list": lambda: discovery.resource_list(self._resources, *key[1:3]),
         }
         return self._tagged(asked, key, makes[key[0]])
+
+    def _openapi_v2(self, asked: Asked) -> Reply:
+        if not openapi_v2.is_asked_for(asked.request.headers.get("Accept", "")):
+            _ = asked.form
+            return self._tagged(
+                asked,
+                ("openapi v2",),
+                lambda: openapi_v2.document(self._catalog, spinney.__version__),
+            )
+        body = openapi_v2.encoded(self._catalog, spinney.__version__)
+        return Reply(body=body, media=openapi_v2.MEDIA)
 
     def _openapi(self, asked: Asked, parts: tuple[str, ...]) -> Reply:
         if not parts:

@@ -15,7 +15,7 @@ from spinney.ports import Clock
 from spinney.registry import forms
 from spinney.registry.listing import ListPage, Selection
 from spinney.server import negotiation, parameters, replies, tables, watching
-from spinney.server.asking import Asked, Services
+from spinney.server.asking import Asked, Services, whole_or_cut
 from spinney.server.negotiation import Form
 from spinney.server.parameters import ListOptions
 from spinney.server.replies import Reply
@@ -23,6 +23,9 @@ from spinney.store.store import Stored
 
 PIECE_ITEMS = 256
 """How many objects are turned into a piece at once, where they must be decoded."""
+
+SMALL_BYTES = 1024 * 1024
+"""Larger lists are written in pieces."""
 
 Encoded = Callable[[Stored], bytes]
 
@@ -60,7 +63,9 @@ async def answer(
     include = watching.include_of(asked.query.get("includeObject", ""))
     pieces = _pieces(kind, found, form, include, services.clock.now())
     first = next(pieces)
-    if len(found.items) <= PIECE_ITEMS or form.media == negotiation.YAML:
+    size = sum(len(stored.body) for stored in found.items)
+    is_small = len(found.items) <= PIECE_ITEMS and size <= SMALL_BYTES
+    if is_small or asked.request.method == "HEAD" or form.media == negotiation.YAML:
         body = b"".join([first, *pieces])
         if form.media == negotiation.YAML:
             body = replies.encoded(msgspec.json.decode(body), negotiation.YAML)
@@ -78,11 +83,12 @@ async def _streamed(
     if asked.request.version < HttpVersion11:
         response.force_close()
     await response.prepare(asked.request)
-    await response.write(first)
-    for piece in pieces:
-        await response.write(piece)
-        await clock.sleep(_NO_TIME)
-    await response.write_eof()
+    with whole_or_cut(asked.request):
+        await response.write(first)
+        for piece in pieces:
+            await response.write(piece)
+            await clock.sleep(_NO_TIME)
+        await response.write_eof()
     return response
 
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, Json, string_at
-from spinney.meta.errors import BadRequest, MethodNotAllowed, NotFound
+from spinney.meta.errors import BadRequest, MethodNotAllowed
 from spinney.registry import forms, patching, requests
 from spinney.registry.patching import Patch
 from spinney.registry.requests import Outcome
@@ -26,7 +26,6 @@ from spinney.server.asking import Asked, Services, off_the_loop
 from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
 from spinney.server.replies import Reply
-from spinney.server.tables import Printer
 from spinney.server.watching import Watches
 
 RETURNED_WHEN_DELETED = frozenset({"pods", "services", "serviceaccounts"})
@@ -73,16 +72,16 @@ class Objects:
         *,
         status: int = 200,
         warnings: tuple[str, ...] = (),
-        printer: Printer | None = None,
     ) -> Reply:
-        """Return a document in the form the client takes; as a table, by its kind's printer."""
+        """Return a document in the form the client takes."""
         form = asked.form
-        shaped = self._shaped(asked, printer or tables.printer_for(kind), document, form)
+        shaped = self._shaped(asked, kind, document, form)
         return replies.of(shaped, status=status, warnings=warnings, media=form.media)
 
-    def _shaped(self, asked: Asked, printer: Printer, document: Document, form: Form) -> Document:
+    def _shaped(self, asked: Asked, kind: Kind, document: Document, form: Form) -> Document:
         if form.shape == negotiation.TABLE:
             include = watching.include_of(asked.query.get("includeObject", ""))
+            printer = tables.printer_for(kind)
             now = self._services.clock.now()
             table = tables.of_one(printer, document, now, include, form.version)
             assert isinstance(table, dict)
@@ -117,6 +116,8 @@ class Objects:
         """Answer with a list, or with a watch."""
         options = parameters.list_options(asked.query, watched=asked.target.watched)
         if options.watch:
+            if asked.request.method == "HEAD":
+                raise not_allowed()
             selection = lists.selected(asked, options)
             return await self._watches.serve(asked, kind, selection, options)
         return await lists.answer(self._services, asked, kind, options)
@@ -211,10 +212,10 @@ class Objects:
 
     async def delete_options(self, asked: Asked) -> tuple[requests.DeleteOptions, bool]:
         """Return how to delete, by the body or the query."""
+        if not asked.request.body_exists:
+            return parameters.delete_options(asked.query, {})
         body = await asked.body(api_version="v1", kind="DeleteOptions", may_be_empty=True)
-        value = body.value
-        if value is None:
-            value = {}
+        value = body.value or {}
         if not isinstance(value, dict):
             raise BadRequest("the body of a deletion must be DeleteOptions")
         kind = value.get("kind", "DeleteOptions")
@@ -228,15 +229,8 @@ class Objects:
         wanted = parameters.list_options(asked.query)
         found = lists.page(self._services, kind, lists.selected(asked, wanted), wanted)
         request = asked.writing(parameters.WriteOptions(dry_run=dry_run))
-        items: list[Json] = []
-        for stored in found.items:
-            try:
-                outcome = await self._registry.delete(
-                    kind, stored.ref.namespace, stored.ref.name, options, request
-                )
-            except NotFound:
-                continue
-            items.append(outcome.document)
+        outcomes = await self._registry.delete_all(kind, found.items, options, request)
+        items: list[Json] = [outcome.document for outcome in outcomes]
         names = kind.names
         metadata: Document = {"resourceVersion": str(self._services.world.store.version)}
         if found.token:
