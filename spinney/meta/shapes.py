@@ -45,7 +45,7 @@ class Shape:
         self._values = Shape(schema.values) if schema.values is not None else None
         self._items = Shape(schema.items) if schema.items is not None else None
         self._defaults: tuple[tuple[str, Json], ...] | None = None
-        self._passes = _value_check(schema)
+        self._passes = value_check(schema)
         self._wants = validations.wanted(schema)
 
     def fill_defaults(self, document: Document) -> Document:
@@ -309,7 +309,8 @@ Fault: TypeAlias = "tuple[str, str] | None"
 _Check: TypeAlias = Callable[[Json], Fault]
 
 
-def _value_check(schema: Schema) -> _Check | None:
+def value_check(schema: Schema) -> _Check | None:
+    """Return what tells of a scalar that it is not as its schema says; None where all is taken."""
     if schema.format == "quantity":
         return _check_quantity
     if schema.format == "int-or-string":

@@ -85,9 +85,13 @@ class Asked(msgspec.Struct, frozen=True):
         """Return the body; raises TooLarge or BadRequest."""
         return await _body(self.request)
 
-    async def body(self, *, api_version: str = "", kind: str = "") -> Body:
-        """Return the object in the body."""
+    async def body(
+        self, *, api_version: str = "", kind: str = "", may_be_empty: bool = False
+    ) -> Body:
+        """Return the object in the body; None where it is empty and may be."""
         data = await self.bytes()
+        if may_be_empty and not data.strip():
+            return Body(value=None)
         sort = self.content_type
 
         def read() -> Body:

@@ -141,7 +141,7 @@ class Described:
         body, tag = self._bytes(key, make)
         headers = (("ETag", f'"{tag}"'), ("Vary", "Accept"))
         if f'"{tag}"' in asked.request.headers.get("If-None-Match", ""):
-            return Reply(status=304, headers=headers)
+            return Reply(status=304, media=media, headers=headers)
         return Reply(body=body, media=media, headers=headers)
 
 

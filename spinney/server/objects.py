@@ -8,7 +8,7 @@ from aiohttp import web
 
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, Json, string_at
-from spinney.meta.errors import BadRequest, MethodNotAllowed, NotFound
+from spinney.meta.errors import BadRequest, MethodNotAllowed
 from spinney.registry import forms, patching, requests
 from spinney.registry.patching import Patch
 from spinney.registry.requests import Outcome
@@ -210,10 +210,10 @@ class Objects:
 
     async def delete_options(self, asked: Asked) -> tuple[requests.DeleteOptions, bool]:
         """Return how to delete, by the body or the query."""
-        body = await asked.body(api_version="v1", kind="DeleteOptions")
-        value = body.value
-        if value is None:
-            value = {}
+        if not asked.request.body_exists:
+            return parameters.delete_options(asked.query, {})
+        body = await asked.body(api_version="v1", kind="DeleteOptions", may_be_empty=True)
+        value = body.value or {}
         if not isinstance(value, dict):
             raise BadRequest("the body of a deletion must be DeleteOptions")
         kind = value.get("kind", "DeleteOptions")
@@ -227,15 +227,8 @@ class Objects:
         wanted = parameters.list_options(asked.query)
         found = lists.page(self._services, kind, lists.selected(asked, wanted), wanted)
         request = asked.writing(parameters.WriteOptions(dry_run=dry_run))
-        items: list[Json] = []
-        for stored in found.items:
-            try:
-                outcome = await self._registry.delete(
-                    kind, stored.ref.namespace, stored.ref.name, options, request
-                )
-            except NotFound:
-                continue
-            items.append(outcome.document)
+        outcomes = await self._registry.delete_all(kind, found.items, options, request)
+        items: list[Json] = [outcome.document for outcome in outcomes]
         names = kind.names
         metadata: Document = {"resourceVersion": str(self._services.world.store.version)}
         if found.token:

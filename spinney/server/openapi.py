@@ -18,6 +18,7 @@ from spinney.server import bodies, discovery
 
 PREFIX = "io.spinney.types."
 _REFERENCE = "#/components/schemas/"
+_SAID = ("apiVersion", "kind")
 _GVK = "x-kubernetes-group-version-kind"
 
 
@@ -60,7 +61,8 @@ class _Components:
         names = kind.names
         said: list[Json] = [_said(kind)]
         name = kind_name(kind)
-        node = self._whole(kind.schema)
+        required = tuple(name for name in kind.schema.required if name not in _SAID)
+        node = self._whole(msgspec.structs.replace(kind.schema, required=required))
         self._made[name] = {**node, _GVK: said}
         self._made[f"{name}List"] = {
             "description": f"A list of {names.kind}.",

@@ -153,7 +153,7 @@ class Parts:
         def finalized(before: Document) -> Document:
             return with_value(before, ["spec", "finalizers"], finalizers)
 
-        outcome = await self._registry.change(
+        outcome = await self._registry.amend(
             kind, "", asked.target.name, finalized, asked.writing(options)
         )
         return self._whole.shown(asked, kind, outcome.document)

@@ -242,6 +242,28 @@ def _event(document: Document, now: datetime) -> list[Json]:
     ]
 
 
+def _newer_event(document: Document, now: datetime) -> list[Json]:
+    """Print an event of `events.k8s.io`, which spells some fields otherwise."""
+    return _event({older: document.get(newer) for older, newer in _OLDER.items()}, now)
+
+
+_OLDER = {
+    "metadata": "metadata",
+    "eventTime": "eventTime",
+    "series": "series",
+    "type": "type",
+    "reason": "reason",
+    "reportingInstance": "reportingInstance",
+    "reportingComponent": "reportingController",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "source": "deprecatedSource",
+    "involvedObject": "regarding",
+    "message": "note",
+}
+
+
 def _named(*paths: tuple[str, ...]) -> Cells:
     """Return cells of a name, some texts, and the age."""
 
@@ -400,6 +422,10 @@ def _claim(document: Document, now: datetime) -> list[Json]:
 
 _BINDING = _columns("Name", "Role", "Age", "Users+", "Groups+", "ServiceAccounts+")
 _CREATED = (NAME, CREATED_AT)
+_EVENT = _columns(
+    *("Last Seen", "Type", "Reason", "Object", "Subobject+", "Source+", "Message"),
+    *("First Seen+", "Count+", "Name+"),
+)
 _RBAC = "rbac.authorization.k8s.io"
 
 _ROWS: tuple[tuple[str, str, tuple[Column, ...], Cells], ...] = (
@@ -429,15 +455,8 @@ _ROWS: tuple[tuple[str, str, tuple[Column, ...], Cells], ...] = (
     ("", "ConfigMap", _columns("Name", "Data", "Age"), _config_map),
     ("", "Secret", _columns("Name", "Type", "Data", "Age"), _secret),
     ("", "ServiceAccount", _columns("Name", "Secrets", "Age"), _service_account),
-    (
-        "",
-        "Event",
-        _columns(
-            *("Last Seen", "Type", "Reason", "Object", "Subobject+", "Source+", "Message"),
-            *("First Seen+", "Count+", "Name+"),
-        ),
-        _event,
-    ),
+    ("", "Event", _EVENT, _event),
+    ("events.k8s.io", "Event", _EVENT, _newer_event),
     (
         "coordination.k8s.io",
         "Lease",

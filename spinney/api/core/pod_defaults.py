@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spinney.api.core.builtin import Finer
-from spinney.meta.documents import Document, Json, list_at, object_at, string_at, with_value
-from spinney.meta.quantities import parse_quantity
+from spinney.api.core.container_rules import PROBES, amount, listed, named
+from spinney.meta.documents import Document, Json, is_integer, object_at, string_at, with_value
 
 CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 FILE_MODE = 0o644
@@ -14,12 +14,13 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 _PROBE = {
-    "failureThreshold": Finer(default=3, minimum=1),
+    "failureThreshold": Finer(default=3, minimum=0),
     "httpGet.path": Finer(default="/"),
     "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
-    "periodSeconds": Finer(default=10, minimum=1),
-    "successThreshold": Finer(default=1, minimum=1),
-    "timeoutSeconds": Finer(default=1, minimum=1),
+    "periodSeconds": Finer(default=10, minimum=0),
+    "successThreshold": Finer(default=1, minimum=0),
+    "timeoutSeconds": Finer(default=1, minimum=0),
+    "grpc.service": Finer(default=""),
     "initialDelaySeconds": Finer(minimum=0),
 }
 _HOOK = {
@@ -85,7 +86,7 @@ def default(document: Document) -> Document:
         return document
     filled = _each(spec, "volumes", _with_source)
     for containers in CONTAINER_LISTS:
-        filled = _each(filled, containers, _with_pull_policy)
+        filled = _each(filled, containers, _with_own_defaults)
     for containers in ("containers", "initContainers"):
         filled = _each(filled, containers, _with_requests)
         if spec.get("hostNetwork") is True:
@@ -112,6 +113,32 @@ def _with_source(volume: Document) -> Document:
     if any(value is not None for name, value in volume.items() if name != "name"):
         return volume
     return {**volume, "emptyDir": {}}
+
+
+_PROBE_NUMBERS = {
+    "failureThreshold": 3,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "timeoutSeconds": 1,
+}
+
+
+def _with_own_defaults(container: Document) -> Document:
+    for field in PROBES:
+        probe = container.get(field)
+        if isinstance(probe, dict) and 0 in probe.values():
+            container = {**container, field: _with_numbers(probe)}
+    return _with_pull_policy(container)
+
+
+def _with_numbers(probe: Document) -> Document:
+    """Return a probe in which a zero, which Kubernetes cannot tell from nothing, is the default."""
+    zeros = {
+        name: number
+        for name, number in _PROBE_NUMBERS.items()
+        if is_integer(probe.get(name)) and probe.get(name) == 0
+    }
+    return {**probe, **zeros} if zeros else probe
 
 
 def _with_pull_policy(container: Document) -> Document:
@@ -150,34 +177,30 @@ def _with_host_port(port: Document) -> Document:
 
 def qos_class(spec: Document) -> str:
     """Return in which order a node gives pods up: `Guaranteed`, `Burstable`, `BestEffort`."""
-    holders = [
-        object_at(container, ["resources"])
-        for containers in ("containers", "initContainers")
-        for container in list_at(spec, [containers])
-    ]
-    if whole := object_at(spec, ["resources"]):
-        holders = [whole]
-    said = [_computed(holder, part) for holder in holders for part in ("limits", "requests")]
-    if not any(said):
-        return "BestEffort"
+    holders = [named(spec, "resources")]
+    if not holders[0]:
+        holders = [
+            named(container, "resources")
+            for field in ("containers", "initContainers")
+            for container in listed(spec, field)
+            if isinstance(container, dict)
+        ]
+    says_any, is_guaranteed = False, True
     for holder in holders:
-        limits = _computed(holder, "limits")
-        if limits.keys() != {"cpu", "memory"} or limits != _computed(holder, "requests"):
-            return "Burstable"
-    return "Guaranteed"
+        limits = _computed(named(holder, "limits"))
+        requests = _computed(named(holder, "requests"))
+        says_any = says_any or bool(limits or requests)
+        is_guaranteed = is_guaranteed and len(limits) == 2 and limits == requests
+    if not says_any:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _computed(resources: Document, part: str) -> dict[str, int]:
+def _computed(said: Document) -> dict[str, int]:
     """Return CPU and memory as numbers; nothing for what is zero or no quantity."""
     found: dict[str, int] = {}
     for name in ("cpu", "memory"):
-        value = object_at(resources, [part]).get(name)
-        if not isinstance(value, (str, int)):
-            continue
-        try:
-            amount = parse_quantity(value)
-        except ValueError:
-            continue
-        if amount > 0:
-            found[name] = amount
+        number = amount(said.get(name))
+        if number is not None and number > 0:
+            found[name] = number
     return found

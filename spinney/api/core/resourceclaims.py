@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
+import msgspec
+
 from spinney.api.core.builtin import built_in, immutable
 from spinney.api.kinds import Names
 from spinney.api.surroundings import Surroundings
@@ -36,7 +38,7 @@ class ResourceClaim(Record):
     """Devices that some pods share."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The devices asked for.")] = {}
+    spec: Annotated[Document, Field("The devices asked for.")] = msgspec.field(default_factory=dict)
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
@@ -44,7 +46,9 @@ class ResourceClaimTemplate(Record):
     """What the claims of many pods look like."""
 
     metadata: ObjectMeta
-    spec: Annotated[Document, Field("The claim, with the metadata it gets.")] = {}
+    spec: Annotated[Document, Field("The claim, with the metadata it gets.")] = msgspec.field(
+        default_factory=dict
+    )
 
 
 def _changes(old: Cursor, new: Cursor, _known: Surroundings) -> Iterator[FieldError]:
