@@ -73,7 +73,7 @@ _CODES = {
     "kube.kubeconfig.BadKubeconfig": WRONG_CALL,
     "kube.resources.NoSuchResource": NO,
     "kube.transport.Unreachable": NO_SERVER,
-    "cli.connecting.NoServer": NO_SERVER,
+    "cli.usage.NoServer": NO_SERVER,
 }
 """By name, so that telling an error loads nothing."""
 
