@@ -128,7 +128,8 @@ class Embedded:
                 await self.store.close()
         finally:
             self._lock.release()
-            LOG.info("down", extra={"data": self.folder.root})
+            if self.address:
+                LOG.info("down", extra={"data": self.folder.root})
 
     def _journal(self) -> Journal:
         if self.options.durability == "memory":
@@ -190,7 +191,8 @@ async def open_embedded(
     embedded = Embedded(folder, options, clock, entropy, lock)
     try:
         await embedded.open()
-    except BaseException:
+    except BaseException as error:
+        LOG.error("not up", extra={"data": folder.root, "reason": error})
         await embedded.close()
         raise
     return embedded

@@ -6,6 +6,7 @@ import logging
 import logging.handlers
 import os
 import time
+from io import TextIOWrapper
 from pathlib import Path
 
 import msgspec
@@ -42,12 +43,19 @@ def _shown(value: object) -> str:
     return text if is_plain and text else msgspec.json.encode(text).decode()
 
 
+class _File(logging.handlers.RotatingFileHandler):
+    """A file that its owner alone may read, each anew."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(
+            self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
+        return open(descriptor, "a", encoding=self.encoding)
+
+
 def begin(file: Path) -> None:
     """Log to a file, for this whole process; its owner alone may read it."""
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    handler = logging.handlers.RotatingFileHandler(
-        file, maxBytes=BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
-    )
+    handler = _File(file, maxBytes=BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
     handler.setFormatter(_Formatter())
     root = logging.getLogger()
     root.addHandler(handler)

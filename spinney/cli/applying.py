@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -14,6 +15,8 @@ from spinney.kube.client import Write
 from spinney.kube.resources import NoSuchResource
 from spinney.meta.documents import Document, list_at, string_at, with_value, without
 from spinney.meta.errors import Invalid, NotFound, SpinneyError
+
+_UNKNOWN_FIELD = re.compile(r'field "([^"]+)"')
 
 DEFINITION_WAIT = timedelta(seconds=10)
 """How long a kind that was just defined may take until it is served."""
@@ -160,4 +163,7 @@ def located(error: SpinneyError, item: Item) -> str:
             for cause in causes
         )
     told = failing.text(error)
-    return told if item.place in told else f"{item.place}: {told}"
+    if item.place in told:
+        return told
+    named = _UNKNOWN_FIELD.search(told)
+    return f"{item.place_of(named[1]) if named else item.place}: {told}"

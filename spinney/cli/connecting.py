@@ -14,20 +14,16 @@ from pathlib import Path
 from spinney.app.real import SystemClock, SystemEntropy
 from spinney.cli import folders, screen
 from spinney.cli.screen import Screen
+from spinney.cli.usage import NoServer
 from spinney.kube import kubeconfig
 from spinney.kube.client import Client, Selection
 from spinney.kube.kubeconfig import Connection
 from spinney.kube.resources import Resource
 from spinney.kube.transport import Transport
 from spinney.kube.watching import Watch
-from spinney.meta.errors import SpinneyError
 from spinney.ports import Clock, Entropy
 
 WATCH_FAILURES_MAX = 4
-
-
-class NoServer(SpinneyError):
-    """The user: there is no server to ask; says how to start one."""
 
 
 class Session:

@@ -27,7 +27,8 @@ def tell(error: SpinneyError, aside: TextIO) -> int:
 def text(error: SpinneyError) -> str:
     """Return what went wrong, in kubectl's words where it has some."""
     if not isinstance(error, ApiError):
-        return f"spinney: {error}"
+        advice = _ADVICE.get(_name(type(error)), "")
+        return f"spinney: {error}\n{advice}".rstrip()
     if isinstance(error, Invalid):
         return _told_faults(error)
     if isinstance(error, ApplyConflict):
@@ -72,6 +73,17 @@ _CODES = {
     "kube.kubeconfig.BadKubeconfig": WRONG_CALL,
     "kube.resources.NoSuchResource": NO,
     "kube.transport.Unreachable": NO_SERVER,
-    "cli.connecting.NoServer": NO_SERVER,
+    "cli.usage.NoServer": NO_SERVER,
 }
 """By name, so that telling an error loads nothing."""
+
+_ADVICE = {
+    "meta.errors.CorruptJournal": (
+        "The database is damaged; nothing was changed. Put a copy of the data folder in its place,"
+        " or begin anew:\nmove store.db and the files beside it that begin with its name elsewhere."
+    ),
+    "meta.errors.JournalFailed": (
+        "The database cannot be opened: see that the data folder is yours to write, on a disk that"
+        " is neither\nfull nor read-only, or give another one with --data."
+    ),
+}

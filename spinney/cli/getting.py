@@ -251,7 +251,7 @@ class _Rows:
     def _row(self, row: Json) -> list[str]:
         cells = list_at(row, ["cells"])
         metadata = object_at(row, ["object", "metadata"])
-        found = [_cell(cells[index]) if index < len(cells) else NONE for index in self._columns]
+        found = [_cell(cells[index]) if index < len(cells) else "" for index in self._columns]
         if self._is_mixed and found:
             found[0] = self._resource.title(found[0])
         if self._view.has_namespace and self._resource.namespaced:
@@ -265,7 +265,7 @@ class _Rows:
 
 def _cell(value: Json) -> str:
     if value is None:
-        return NONE
+        return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

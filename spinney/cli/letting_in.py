@@ -9,8 +9,7 @@ from pathlib import Path
 from spinney.app import credentials, files
 from spinney.app.datafolder import DataFolder
 from spinney.cli import folders, printing, screen
-from spinney.cli.connecting import NoServer
-from spinney.cli.usage import Usage
+from spinney.cli.usage import NoServer, Usage
 from spinney.kube import kubeconfig as kubeconfigs
 from spinney.meta import manifests
 from spinney.meta.documents import Document, Json, list_at, string_at

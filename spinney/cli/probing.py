@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spinney.cli.connecting import NoServer
+from spinney.cli.usage import NoServer
 
 TIMEOUT_SECONDS = 10
 

@@ -15,6 +15,13 @@ from spinney.meta.documents import Document, list_at, string_at
 from spinney.meta.errors import DecodeError
 from spinney.meta.records import Record
 
+_FIRST = {
+    "Namespace": 0,
+    "CustomResourceDefinition": 1,
+    "ClusterTopologyBinding": 2,
+    "PriorityClass": 3,
+}
+
 
 class Target(Record):
     """Objects of one resource: those of some names, or with none those a selection means."""
@@ -84,11 +91,19 @@ def selection(session: Session, arguments: argparse.Namespace, resource: Resourc
 
 
 def items(files: Sequence[str]) -> list[Item]:
-    """Return the objects of manifests in order; raises DecodeError with file and line."""
+    """Return the objects of manifests; raises DecodeError with file and line.
+
+    In the order they stand in, but what others lean on comes first: namespaces, definitions of
+    kinds, topologies and priorities.
+    """
     found = [item for manifest in manifests.read(files) for item in _unlisted(manifest)]
     if not found:
         raise Usage(f"{', '.join(files)}: no objects found")
-    return found
+    return sorted(found, key=_rank)
+
+
+def _rank(item: Item) -> int:
+    return _FIRST.get(string_at(item.document, ["kind"]), len(_FIRST))
 
 
 def _unlisted(found: Found) -> list[Item]:
