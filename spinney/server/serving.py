@@ -150,7 +150,7 @@ class Server:
         except paths.NoSuchPath as error:
             raise requests.no_such_resource() from error
         is_public = target.path in PUBLIC_PATHS or target.path.startswith(("/livez/", "/readyz/"))
-        if is_public and "Authorization" not in request.headers:
+        if is_public and not request.headers.get("Authorization"):
             caller = ANONYMOUS
         else:
             caller = self._services.access.caller(request.headers)
