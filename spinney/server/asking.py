@@ -15,7 +15,7 @@ from spinney.ports import Clock
 from spinney.registry import requests
 from spinney.registry.requests import Request
 from spinney.registry.world import World
-from spinney.server import bodies, negotiation, parameters
+from spinney.server import bodies, negotiation, parameters, replies
 from spinney.server.access import Access, Caller
 from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
@@ -56,6 +56,19 @@ class Services(msgspec.Struct, frozen=True):
     world: World
     access: Access
     clock: Clock
+    compresses_locally: bool = False
+    """Whether clients on this machine are compressed for too, which costs more than it saves."""
+
+    def compresses(self, request: web.BaseRequest) -> bool:
+        """Whether a large answer is to be compressed."""
+        if not replies.takes_gzip(request.headers):
+            return False
+        return self.compresses_locally or not is_local(request.remote or "")
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is this machine's own."""
+    return not address or address == "::1" or address.startswith("127.")
 
 
 class Asked(msgspec.Struct, frozen=True):

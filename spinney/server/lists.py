@@ -11,7 +11,6 @@ from aiohttp import HttpVersion11, web
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document
 from spinney.meta.errors import Expired
-from spinney.ports import Clock
 from spinney.registry import forms
 from spinney.registry.listing import ListPage, Selection
 from spinney.server import negotiation, parameters, replies, tables, watching
@@ -70,15 +69,15 @@ async def answer(
         if form.media == negotiation.YAML:
             body = replies.encoded(msgspec.json.decode(body), negotiation.YAML)
         return Reply(body=body, media=form.media)
-    return await _streamed(asked, first, pieces, services.clock)
+    return await _streamed(services, asked, first, pieces)
 
 
 async def _streamed(
-    asked: Asked, first: bytes, pieces: Iterator[bytes], clock: Clock
+    services: Services, asked: Asked, first: bytes, pieces: Iterator[bytes]
 ) -> web.StreamResponse:
     """Write a list piece by piece; others are served between two pieces."""
     response = web.StreamResponse(headers={"Content-Type": negotiation.JSON})
-    if replies.takes_gzip(asked.request.headers) and not is_local(asked.request):
+    if services.compresses(asked.request):
         response.enable_compression(web.ContentCoding.gzip)
     if asked.request.version < HttpVersion11:
         response.force_close()
@@ -87,15 +86,9 @@ async def _streamed(
         await response.write(first)
         for piece in pieces:
             await response.write(piece)
-            await clock.sleep(_NO_TIME)
+            await services.clock.sleep(_NO_TIME)
         await response.write_eof()
     return response
-
-
-def is_local(request: web.BaseRequest) -> bool:
-    """Whether a client is on this machine, where compressing costs more than it saves."""
-    remote = request.remote or ""
-    return remote == "::1" or remote.startswith("127.") or not remote
 
 
 def _metadata(found: ListPage) -> Document:

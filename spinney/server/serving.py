@@ -24,7 +24,6 @@ from spinney.server import (
     connections,
     discovery,
     health,
-    lists,
     objects,
     parameters,
     paths,
@@ -57,9 +56,10 @@ class Server:
         *,
         backlog_bytes_max: int | None = None,
         header_seconds: float = connections.HEADER_SECONDS,
+        compresses_locally: bool = False,
     ) -> None:
         """Serve to those who have access; nothing listens before `start`."""
-        services = Services(world=world, access=access, clock=clock)
+        services = Services(world, access, clock, compresses_locally)
         self._services = services
         self._watches = (
             Watches(services)
@@ -134,11 +134,7 @@ class Server:
         headers["Cache-Control"] = "no-cache, private"
         for name, value in reply.headers:
             headers.add(name, value)
-        if (
-            len(reply.body) >= replies.GZIP_BYTES_MIN
-            and replies.takes_gzip(request.headers)
-            and not lists.is_local(request)
-        ):
+        if len(reply.body) >= replies.GZIP_BYTES_MIN and self._services.compresses(request):
             response.enable_compression(web.ContentCoding.gzip)
         if reply.status >= 400 and not request.content.is_eof():
             response.force_close()

@@ -224,7 +224,7 @@ async def test_the_version_is_one_kubectl_understands(client):
 
 @story
 async def test_openapi_v2_tells_older_kubectl_that_the_server_validates(client):
-    """kubectl 1.27 takes it in protobuf alone, and applies nothing without it."""
+    """Old kubectl takes it in protobuf alone, and applies nothing without it."""
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     answer = await client.get("/openapi/v2", Accept=accept)
     media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
