@@ -87,8 +87,11 @@ def _is_older(observed: Json, generation: Json) -> bool:
 
 
 def _has_value(text: str) -> Holds:
+    if text.startswith(("'", '"')):
+        quoted, _, rest = text[1:].partition(text[0])
+        text = quoted + rest
     path, closing, value = text.rpartition("}=") if "}=" in text else (text, "", "")
-    path = templates.checked(path + "}" if closing else path.strip("'\""))
+    path = templates.checked(path + "}" if closing else path)
     value = value.strip("'\"")
 
     def holds(found: Document | None) -> bool:
