@@ -244,21 +244,22 @@ def _invalid(cursor: Cursor, found: Json, message: str) -> FieldError:
 
 def label_faults(cursor: Cursor) -> Iterator[FieldError]:
     """Yield faults of keys and values, all told of `metadata.labels` as Kubernetes does."""
-    for key, value in cursor.entries():
+    labels = cursor.object() or {}
+    for key, text in labels.items():
         if fault := qualified_name_fault(key):
             yield _invalid(cursor, key, fault)
-        text = value.string()
-        if text is not None and (fault := label_value_fault(text)):
+        if isinstance(text, str) and (fault := label_value_fault(text)):
             yield _invalid(cursor, text, fault)
 
 
 def annotation_faults(cursor: Cursor) -> Iterator[FieldError]:
     """Yield faults of keys and of the size all annotations have together."""
     size = 0
-    for key, value in cursor.entries():
+    annotations = cursor.object() or {}
+    for key, text in annotations.items():
         if fault := qualified_name_fault(key.lower()):
             yield _invalid(cursor, key, fault)
-        size += _byte_count(key) + _byte_count(value.string() or "")
+        size += _byte_count(key) + (_byte_count(text) if isinstance(text, str) else 0)
     if size > ANNOTATION_BYTES_MAX:
         message = f"may not be more than {ANNOTATION_BYTES_MAX} bytes"
         yield FieldError(path=cursor.path, reason=errors.TOO_LONG, message=message)

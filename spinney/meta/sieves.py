@@ -147,7 +147,7 @@ class _Types:
         if schema.type == "object":
             return self._of_object(schema)
         if schema.type == "array":
-            items = object if schema.items is None else self.of(schema.items)
+            items = Json if schema.items is None else self.of(schema.items)
             made: object = list[items]  # type: ignore[valid-type]
             if schema.min_items is not None:
                 return Annotated[made, msgspec.Meta(min_length=schema.min_items)]
@@ -156,14 +156,14 @@ class _Types:
             return _text(schema)
         if schema.type == "integer":
             return _integer(schema)
-        return {"boolean": bool, "number": float}.get(schema.type, object)
+        return {"boolean": bool, "number": float}.get(schema.type, Json)
 
     def _of_object(self, schema: Schema) -> object:
         if schema.properties or schema.sealed:
             return self._struct(schema)
         if schema.values is not None:
             return dict[str, self.of(schema.values)]  # type: ignore[misc]
-        return dict[str, object]
+        return dict[str, Json]
 
     def _struct(self, schema: Schema) -> type:
         names: dict[str, str] = {}

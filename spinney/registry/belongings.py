@@ -53,6 +53,11 @@ class Belongings(Record):
         """Whether the object goes once those that block it are gone."""
         return self.is_marked and marking.FOREGROUND in self.finalizers
 
+    @property
+    def orphans_dependents(self) -> bool:
+        """Whether the object goes once what it owned is without it."""
+        return self.is_marked and marking.ORPHAN in self.finalizers
+
 
 def belongings_of(stored: Stored) -> Belongings:
     """Return an object's belongings."""
@@ -77,17 +82,6 @@ def without_owners(document: Document, gone: set[str]) -> Document:
         item for item in list_at(document, OWNERS) if string_at(item, ("uid",)) not in gone
     ]
     return with_value(document, OWNERS, left) if left else without(document, OWNERS)
-
-
-def unblocking(document: Document) -> Document:
-    """Return a document that holds up the deletion of none of its owners."""
-    items: list[Json] = [
-        {**item, "blockOwnerDeletion": False}
-        if isinstance(item, dict) and item.get("blockOwnerDeletion") is True
-        else item
-        for item in list_at(document, OWNERS)
-    ]
-    return with_value(document, OWNERS, items)
 
 
 def without_finalizer(document: Document, finalizer: str) -> Document:

@@ -8,12 +8,12 @@ from spinney.api.kinds import KINDS, Kind
 from spinney.meta import errors
 from spinney.meta.documents import Document, object_at, string_at, value_at, with_value, without
 from spinney.meta.errors import BadRequest, FieldError
-from spinney.meta.patches import apply as server_side_apply
 from spinney.meta.times import format_time
 from spinney.ports import Clock, Entropy
 from spinney.registry import forms, keeping, marking, requests, strategies
 from spinney.registry.catalog import Catalog
 from spinney.registry.checking import Checker
+from spinney.registry.claiming import Claimer
 from spinney.registry.requests import Outcome, Request
 from spinney.store.store import Moved, Store
 
@@ -36,6 +36,7 @@ class Births:
         self._clock = clock
         self._entropy = entropy
         self._checker = checker
+        self._claimer = Claimer()
 
     async def create(
         self,
@@ -87,14 +88,8 @@ class Births:
 
     def _claimed(self, kind: Kind, document: Document, request: Request) -> Document:
         """Return a document whose fields are its writer's; a status is the server's."""
-        claimed = server_side_apply.track_update(
-            kind.schema,
-            {},
-            strategies.without_status(kind, document),
-            request.manager,
-            api_version=kind.names.api_version,
-            now=self._clock.now(),
-        )
+        bare = strategies.without_status(kind, document)
+        claimed = self._claimer.of_new(kind, bare, request.manager, self._clock.now())
         status = document.get("status")
         if status is None or "status" in claimed:
             return claimed
@@ -119,6 +114,7 @@ class Births:
         if held is not None:
             is_going = marking.is_marked(held.document())
             raise requests.already_exists(kind, name, is_going=is_going)
+        forms.check_writable(document)
         if request.dry_run:
             return Outcome(made=document, warnings=warnings, created=True)
         try:

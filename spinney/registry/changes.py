@@ -17,6 +17,7 @@ from spinney.ports import Clock
 from spinney.registry import forms, keeping, marking, patching, requests, strategies
 from spinney.registry.births import Births
 from spinney.registry.checking import Checker
+from spinney.registry.claiming import Claimer
 from spinney.registry.patching import Patch
 from spinney.registry.requests import Outcome, Request
 from spinney.store.store import Moved, Store, Stored
@@ -37,6 +38,7 @@ class Changes:
         self._clock = clock
         self._checker = checker
         self._births = births
+        self._claimer = Claimer()
 
     async def update(
         self,
@@ -49,7 +51,7 @@ class Changes:
     ) -> Outcome:
         """Replace an object, or its status."""
         name = string_at(document, ("metadata", "name"))
-        namespace = string_at(document, ("metadata", "namespace"))
+        namespace = string_at(document, ("metadata", "namespace")) or "default"
         head = self._store.head(forms.ref_of(kind, namespace, name))
         version = string_at(document, ("metadata", "resourceVersion"))
         if head is None:
@@ -140,14 +142,8 @@ class Changes:
     def _tracked(
         self, kind: Kind, before: Document, after: Document, request: Request, subresource: str
     ) -> Document:
-        return server_side_apply.track_update(
-            kind.schema,
-            before,
-            after,
-            request.manager,
-            api_version=kind.names.api_version,
-            now=self._clock.now(),
-            subresource=subresource,
+        return self._claimer.of_changed(
+            kind, before, after, request.manager, self._clock.now(), subresource
         )
 
     async def _apply(
@@ -218,6 +214,7 @@ class Changes:
         before = forms.document_of(kind, head)
         if keeping.is_unchanged(before, after):
             return requests.told(kind, head, warnings)
+        forms.check_writable(after)
         is_last = marking.is_done_with(after)
         if request.dry_run:
             return Outcome(made=after, warnings=warnings, gone=is_last)

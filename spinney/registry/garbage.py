@@ -109,11 +109,29 @@ class GarbageCollector:
         blocked = False
         for dependent in self._dependents(stored.uid):
             found = belongings.belongings_of(dependent)
-            blocked = blocked or belongings.blocks(found, stored.uid)
             if not found.is_marked:
                 self.looks.note(dependent.ref)
+            if belongings.blocks(found, stored.uid) and not blocked:
+                blocked = not self._waits_for(dependent, found, stored.uid)
         if not blocked:
             await self._release(kind, stored, marking.FOREGROUND)
+
+    def _waits_for(self, stored: Stored, found: Belongings, uid: str) -> bool:
+        """Whether an object waits for another to go, by whatever way, and so cannot go first."""
+        seen = {stored.uid}
+        open_ends = [(stored, found)]
+        while open_ends:
+            here, known = open_ends.pop()
+            if here.uid == uid:
+                return True
+            if not known.waits_for_dependents:
+                continue
+            for dependent in self._dependents(here.uid):
+                below = belongings.belongings_of(dependent)
+                if dependent.uid not in seen and belongings.blocks(below, here.uid):
+                    seen.add(dependent.uid)
+                    open_ends.append((dependent, below))
+        return False
 
     # Objects with owners
 
@@ -125,15 +143,8 @@ class GarbageCollector:
             return
         if not lost and not going:
             return
-        dependents = list(self._dependents(stored.uid)) if going else []
-        is_cycle = any(belongings.belongings_of(item).waits_for_dependents for item in dependents)
-        if is_cycle and any(owner.block_owner_deletion for owner in found.owners):
-            await self._registry.amend(
-                kind, stored.ref.namespace, stored.ref.name, belongings.unblocking, _REQUEST
-            )
-            self.looks.note(stored.ref)
-            return
-        await self._delete(kind, stored, found, foreground=bool(dependents))
+        has_dependents = bool(going) and next(self._dependents(stored.uid), None) is not None
+        await self._delete(kind, stored, found, foreground=has_dependents)
 
     def _judged_owners(
         self, namespace: str, owners: Iterable[Owner]
@@ -141,7 +152,8 @@ class GarbageCollector:
         """Return the uids of owners that are there, that are gone, and that wait for this one.
 
         An owner nothing can be known of counts as there: its kind is not served, or it lies in a
-        namespace while what it owns does not.
+        namespace while what it owns does not. One that is about to orphan this object counts for
+        nothing: it keeps it no more, and does not take it along.
         """
         solid: list[str] = []
         lost: list[str] = []
@@ -154,10 +166,14 @@ class GarbageCollector:
             held = self._store.head(forms.ref_of(kind, namespace, owner.name))
             if held is None or held.uid != owner.uid:
                 lost.append(owner.uid)
-            elif _may_be_marked(held) and belongings.belongings_of(held).waits_for_dependents:
-                going.append(owner.uid)
-            else:
+            elif not _may_be_marked(held):
                 solid.append(owner.uid)
+            else:
+                theirs = belongings.belongings_of(held)
+                if theirs.waits_for_dependents:
+                    going.append(owner.uid)
+                elif not theirs.orphans_dependents:
+                    solid.append(owner.uid)
         return solid, lost, going
 
     def _dependents(self, uid: str) -> Iterator[Stored]:

@@ -125,10 +125,13 @@ class NamespaceKeeper:
 
         await self._registry.amend(KINDS[_NAMESPACE], "", namespace, seen, _REQUEST)
 
-    def _content(self, namespace: str) -> list[Stored]:
-        """Return what will be left of a namespace once all queued writes are committed."""
+    def _content(self, namespace: str) -> list[tuple[str, Stored]]:
+        """Return what will be left of a namespace once all queued writes are committed.
+
+        Each with its resource, as the namespace tells of it.
+        """
         return [
-            head
+            (f"{kind.names.plural}.{kind.names.group}", head)
             for kind in self._registry.catalog.stored()
             if kind.namespaced
             for stored in self._store.list(kind.stored_kind, namespace=namespace)
@@ -143,7 +146,7 @@ def _finalized(document: Document) -> Document:
 
 
 def _with_conditions(
-    document: Document, left: Sequence[Stored], refused: Sequence[str], now: datetime
+    document: Document, left: Sequence[tuple[str, Stored]], refused: Sequence[str], now: datetime
 ) -> Document:
     """Return a namespace that says what it waits for."""
     told = {
@@ -190,22 +193,18 @@ def _with_conditions(
     return with_value(document, ("status", "conditions"), conditions)
 
 
-def _remaining(left: Sequence[Stored]) -> tuple[bool, str, str]:
+def _remaining(left: Sequence[tuple[str, Stored]]) -> tuple[bool, str, str]:
     if not left:
         return False, "ContentRemoved", "All content successfully removed"
-    counts = Counter(
-        f"{KINDS[stored.ref.kind].names.plural if stored.ref.kind in KINDS else stored.ref.kind}"
-        f".{stored.ref.kind.group}"
-        for stored in left
-    )
+    counts = Counter(resource for resource, _ in left)
     named = ", ".join(f"{name} has {counts[name]} resource instances" for name in sorted(counts))
     return True, "SomeResourcesRemain", f"Some resources are remaining: {named}"
 
 
-def _holding(left: Sequence[Stored]) -> tuple[bool, str, str]:
+def _holding(left: Sequence[tuple[str, Stored]]) -> tuple[bool, str, str]:
     counts = Counter(
         finalizer
-        for stored in left
+        for _, stored in left
         for finalizer in list_at(stored.document(), ("metadata", "finalizers"))
         if isinstance(finalizer, str)
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
 
 import msgspec
 from aiohttp import ClientPayloadError, web, web_protocol
@@ -13,12 +15,14 @@ from spinney.ports import Clock
 from spinney.registry import requests
 from spinney.registry.requests import Request
 from spinney.registry.world import World
-from spinney.server import bodies, negotiation, parameters
+from spinney.server import bodies, negotiation, parameters, replies
 from spinney.server.access import Access, Caller
 from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
 from spinney.server.parameters import Query, WriteOptions
 from spinney.server.paths import Target
+
+LOG = logging.getLogger("spinney.server")
 
 BODY_SECONDS = 60
 """How long a client may take to send a body."""
@@ -52,6 +56,19 @@ class Services(msgspec.Struct, frozen=True):
     world: World
     access: Access
     clock: Clock
+    compresses_locally: bool = False
+    """Whether clients on this machine are compressed for too, which costs more than it saves."""
+
+    def compresses(self, request: web.BaseRequest) -> bool:
+        """Whether a large answer is to be compressed."""
+        if not replies.takes_gzip(request.headers):
+            return False
+        return self.compresses_locally or not is_local(request.remote or "")
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is this machine's own."""
+    return not address or address == "::1" or address.startswith("127.")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -136,3 +153,20 @@ async def _body(request: web.BaseRequest) -> bytes:
 def _too_large() -> TooLarge:
     most = bodies.BYTES_MAX
     return TooLarge(f"Request entity too large: limit is {most}")
+
+
+@contextlib.contextmanager
+def whole_or_cut(request: web.BaseRequest) -> Iterator[None]:
+    """Write an answer whose head is sent already: what goes wrong now cuts the connection.
+
+    The client must not take half of an answer for the whole.
+    """
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except Exception as error:
+        LOG.exception("an answer was cut short", extra={"object": request.path})
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the answer was cut short") from error

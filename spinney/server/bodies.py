@@ -106,18 +106,16 @@ def _told(body: bytes, error: DecodeError) -> str:
 
 
 def _bounded(value: Json, duplicates: tuple[FieldError, ...] = ()) -> Body:
-    level: list[Json] = [value]
-    depth = 0
+    level: list[dict[str, Json] | list[Json]] = [[value]]
+    depth = -1
     while level:
         depth += 1
-        if depth > DEPTH_MAX + 1:
+        if depth > DEPTH_MAX:
             raise BadRequest(f"the body nests more than {DEPTH_MAX} deep")
         level = [
             below
             for held in level
-            for below in (
-                held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
-            )
+            for below in (held if isinstance(held, list) else held.values())
             if isinstance(below, (dict, list))
         ]
     return Body(value=value, duplicates=duplicates)

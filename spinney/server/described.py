@@ -10,7 +10,7 @@ import spinney
 from spinney.meta.documents import Document, Json
 from spinney.registry import requests
 from spinney.registry.catalog import Catalog
-from spinney.server import discovery, negotiation, openapi, replies
+from spinney.server import discovery, negotiation, openapi, openapi_v2, replies
 from spinney.server.asking import Asked
 from spinney.server.discovery import Resource
 from spinney.server.replies import Reply
@@ -65,6 +65,8 @@ class Described:
             return self._root(asked, parts[0])
         if parts[:2] == ("openapi", "v3"):
             return self._openapi(asked, parts[2:])
+        if parts == ("openapi", "v2"):
+            return self._openapi_v2(asked)
         if parts[:1] == ("api",) and len(parts) == 2:
             return self._legacy(asked, ("list", "", parts[1]))
         if parts[:1] == ("apis",) and len(parts) == 2:
@@ -99,6 +101,17 @@ class Described:
             "list": lambda: discovery.resource_list(self._resources, *key[1:3]),
         }
         return self._tagged(asked, key, makes[key[0]])
+
+    def _openapi_v2(self, asked: Asked) -> Reply:
+        if not openapi_v2.is_asked_for(asked.request.headers.get("Accept", "")):
+            _ = asked.form
+            return self._tagged(
+                asked,
+                ("openapi v2",),
+                lambda: openapi_v2.document(self._catalog, spinney.__version__),
+            )
+        body = openapi_v2.encoded(self._catalog, spinney.__version__)
+        return Reply(body=body, media=openapi_v2.MEDIA)
 
     def _openapi(self, asked: Asked, parts: tuple[str, ...]) -> Reply:
         if not parts:
@@ -155,6 +168,7 @@ def _paths(resources: tuple[Resource, ...]) -> list[Json]:
         *sorted({*versions, *(f"/apis/{group}" for group in groups)}),
         "/healthz",
         "/livez",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spinney.server.asking import Asked, Services
+from spinney.server.asking import Asked
 from spinney.server.replies import Reply, text
 
 PATHS = ("/healthz", "/livez", "/readyz")
 
 
-def _checks(services: Services, *, is_ready: bool) -> Iterator[tuple[str, str]]:
+def _checks(*, is_ready: bool) -> Iterator[tuple[str, str]]:
     """Yield each check with what is wrong, "" where nothing is."""
     yield "ping", ""
-    yield "store", ""
     yield "serving", "" if is_ready else "the server starts or stops"
-    _ = services
 
 
-def answer(asked: Asked, services: Services, *, is_ready: bool) -> Reply | None:
+def answer(asked: Asked, *, is_ready: bool) -> Reply | None:
     """Answer a question about health, None where something else is asked."""
     path = asked.target.path
     root = next((root for root in PATHS if path == root or path.startswith(f"{root}/")), "")
     if not root:
         return None
-    checks = list(_checks(services, is_ready=is_ready or root == "/livez"))
+    checks = list(_checks(is_ready=is_ready or root == "/livez"))
     wanted = path.removeprefix(root).strip("/")
     if wanted:
         found = [check for check in checks if check[0] == wanted]

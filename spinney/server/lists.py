@@ -11,11 +11,10 @@ from aiohttp import HttpVersion11, web
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document
 from spinney.meta.errors import Expired
-from spinney.ports import Clock
 from spinney.registry import forms
 from spinney.registry.listing import ListPage, Selection
 from spinney.server import negotiation, parameters, replies, tables, watching
-from spinney.server.asking import Asked, Services
+from spinney.server.asking import Asked, Services, whole_or_cut
 from spinney.server.negotiation import Form
 from spinney.server.parameters import ListOptions
 from spinney.server.replies import Reply
@@ -23,6 +22,9 @@ from spinney.store.store import Stored
 
 PIECE_ITEMS = 256
 """How many objects are turned into a piece at once, where they must be decoded."""
+
+SMALL_BYTES = 1024 * 1024
+"""Larger lists are written in pieces."""
 
 Encoded = Callable[[Stored], bytes]
 
@@ -60,36 +62,33 @@ async def answer(
     include = watching.include_of(asked.query.get("includeObject", ""))
     pieces = _pieces(kind, found, form, include, services.clock.now())
     first = next(pieces)
-    if len(found.items) <= PIECE_ITEMS or form.media == negotiation.YAML:
+    size = sum(len(stored.body) for stored in found.items)
+    is_small = len(found.items) <= PIECE_ITEMS and size <= SMALL_BYTES
+    if is_small or asked.request.method == "HEAD" or form.media == negotiation.YAML:
         body = b"".join([first, *pieces])
         if form.media == negotiation.YAML:
             body = replies.encoded(msgspec.json.decode(body), negotiation.YAML)
         return Reply(body=body, media=form.media)
-    return await _streamed(asked, first, pieces, services.clock)
+    return await _streamed(services, asked, first, pieces)
 
 
 async def _streamed(
-    asked: Asked, first: bytes, pieces: Iterator[bytes], clock: Clock
+    services: Services, asked: Asked, first: bytes, pieces: Iterator[bytes]
 ) -> web.StreamResponse:
     """Write a list piece by piece; others are served between two pieces."""
     response = web.StreamResponse(headers={"Content-Type": negotiation.JSON})
-    if replies.takes_gzip(asked.request.headers) and not is_local(asked.request):
+    if services.compresses(asked.request):
         response.enable_compression(web.ContentCoding.gzip)
     if asked.request.version < HttpVersion11:
         response.force_close()
     await response.prepare(asked.request)
-    await response.write(first)
-    for piece in pieces:
-        await response.write(piece)
-        await clock.sleep(_NO_TIME)
-    await response.write_eof()
+    with whole_or_cut(asked.request):
+        await response.write(first)
+        for piece in pieces:
+            await response.write(piece)
+            await services.clock.sleep(_NO_TIME)
+        await response.write_eof()
     return response
-
-
-def is_local(request: web.BaseRequest) -> bool:
-    """Whether a client is on this machine, where compressing costs more than it saves."""
-    remote = request.remote or ""
-    return remote == "::1" or remote.startswith("127.") or not remote
 
 
 def _metadata(found: ListPage) -> Document:

@@ -116,6 +116,8 @@ class Objects:
         """Answer with a list, or with a watch."""
         options = parameters.list_options(asked.query, watched=asked.target.watched)
         if options.watch:
+            if asked.request.method == "HEAD":
+                raise not_allowed()
             selection = lists.selected(asked, options)
             return await self._watches.serve(asked, kind, selection, options)
         return await lists.answer(self._services, asked, kind, options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from ssl import SSLContext
 
 import msgspec
@@ -25,7 +24,6 @@ from spinney.server import (
     connections,
     discovery,
     health,
-    lists,
     objects,
     parameters,
     paths,
@@ -33,15 +31,13 @@ from spinney.server import (
     reviews,
 )
 from spinney.server.access import ANONYMOUS, PUBLIC_PATHS, Access
-from spinney.server.asking import Asked, Services
+from spinney.server.asking import LOG, Asked, Services
 from spinney.server.described import Described
 from spinney.server.objects import Objects
 from spinney.server.parts import Parts
 from spinney.server.paths import Target
 from spinney.server.replies import Reply
 from spinney.server.watching import Watches
-
-LOG = logging.getLogger("spinney.server")
 
 STOP_SECONDS = 5
 """How long requests may take to end when the server stops."""
@@ -60,9 +56,10 @@ class Server:
         *,
         backlog_bytes_max: int | None = None,
         header_seconds: float = connections.HEADER_SECONDS,
+        compresses_locally: bool = False,
     ) -> None:
         """Serve to those who have access; nothing listens before `start`."""
-        services = Services(world=world, access=access, clock=clock)
+        services = Services(world, access, clock, compresses_locally)
         self._services = services
         self._watches = (
             Watches(services)
@@ -123,7 +120,7 @@ class Server:
             reply = replies.of_error(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 whatever went wrong, the client gets an answer
             LOG.exception("a request failed", extra={"object": request.path})
             reply = replies.of_error(Internal("an error of the server's own: see its log"))
         if isinstance(reply, Reply):
@@ -137,11 +134,7 @@ class Server:
         headers["Cache-Control"] = "no-cache, private"
         for name, value in reply.headers:
             headers.add(name, value)
-        if (
-            len(reply.body) >= replies.GZIP_BYTES_MIN
-            and replies.takes_gzip(request.headers)
-            and not lists.is_local(request)
-        ):
+        if len(reply.body) >= replies.GZIP_BYTES_MIN and self._services.compresses(request):
             response.enable_compression(web.ContentCoding.gzip)
         if reply.status >= 400 and not request.content.is_eof():
             response.force_close()
@@ -168,7 +161,7 @@ class Server:
 
     def _about_itself(self, asked: Asked) -> Reply:
         target = asked.target
-        checked = health.answer(asked, self._services, is_ready=self.is_ready)
+        checked = health.answer(asked, is_ready=self.is_ready)
         if checked is not None:
             return checked
         access.check(asked.caller, target)

@@ -8,10 +8,7 @@ from datetime import datetime
 from spinney.api.kinds import Column, Kind
 from spinney.meta.documents import Document, Json, is_integer, string_at, value_at
 from spinney.meta.records import Record
-from spinney.meta.references import GroupKind
 from spinney.server import ages, jsonpaths, printers, replies
-
-NAME_DOC = "Name, unique in its namespace."
 
 INCLUDE_NONE = "None"
 INCLUDE_METADATA = "Metadata"
@@ -133,8 +130,3 @@ def partial(document: Document, version: str = "v1") -> Document:
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": value_at(document, ["metadata"]),
     }
-
-
-def printer_names() -> tuple[GroupKind, ...]:
-    """Return the kinds that are printed as Kubernetes prints them."""
-    return tuple(printers.PRINTERS)

@@ -19,11 +19,11 @@ from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, Json, string_at, with_value
 from spinney.meta.errors import ApiError, Expired
 from spinney.ports import Change, Clock
-from spinney.registry import forms
+from spinney.registry import forms, selecting
 from spinney.registry import watching as registry_watching
 from spinney.registry.listing import Selection
 from spinney.server import negotiation, replies, tables
-from spinney.server.asking import Asked, Services, Timeout
+from spinney.server.asking import LOG, Asked, Services, Timeout, whole_or_cut
 from spinney.server.parameters import ListOptions
 from spinney.store.store import Event, Stored
 
@@ -224,41 +224,48 @@ class Watches:
         include = include_of(asked.query.get("includeObject", ""))
         lines = Lines(kind, selection, form.shape, form.version, include, self._services.clock)
         check_version(options, self._store.version)
+        initial, version = self._beginning(kind, selection, options)
         stream = Stream(lines, asked.request, backlog_bytes_max=self._backlog_bytes_max)
         self._open.add(stream)
         try:
-            await self._serve(stream, kind, selection, options)
-        except Expired as error:
-            await stream.write(error_line(error))
+            await stream.open()
+            with whole_or_cut(asked.request):
+                await self._tell(stream, initial, version, options)
+                if not stream.was_cut:
+                    await stream.response.write_eof()
         except ConnectionError:
-            pass
+            LOG.debug("a client left its watch")
         finally:
             self._open.discard(stream)
             self._marked.pop(stream, None)
             self._store.detach(stream)
             self.cut_count += stream.was_cut
-        if not stream.was_cut:
-            await _finish(stream)
         return stream.response
 
-    async def _serve(
-        self, stream: Stream, kind: Kind, selection: Selection, options: ListOptions
-    ) -> None:
-        version = options.version
+    def _beginning(
+        self, kind: Kind, selection: Selection, options: ListOptions
+    ) -> tuple[tuple[Stored, ...], int]:
+        """Return what a watch begins with, and the version it goes on from."""
+        if options.fields is not None:
+            selecting.check(kind, options.fields)
         wants_initial = options.initial_events
         if wants_initial is None:
-            wants_initial = version == 0
-        initial: tuple[Stored, ...] = ()
+            wants_initial = options.version == 0
         if wants_initial:
-            initial = self._services.world.lister.select(kind, selection)
-            version = self._store.version
-        elif version == 0:
-            version = self._store.version
-        await stream.open()
-        await self._send_initial(stream, initial)
-        if options.initial_events and options.bookmarks:
-            await stream.write(stream.lines.bookmark(version, ends_initial=True))
-        await self._catch_up(stream, kind, version)
+            return self._services.world.lister.select(kind, selection), self._store.version
+        return (), options.version or self._store.version
+
+    async def _tell(
+        self, stream: Stream, initial: Sequence[Stored], version: int, options: ListOptions
+    ) -> None:
+        try:
+            await self._send_initial(stream, initial)
+            if options.initial_events and options.bookmarks:
+                await stream.write(stream.lines.bookmark(version, ends_initial=True))
+            await self._catch_up(stream, version)
+        except Expired as error:
+            await stream.write(error_line(error))
+            return
         if self._is_stopping:
             return
         if options.bookmarks:
@@ -279,13 +286,14 @@ class Watches:
                 waiting, size = [], 0
         await stream.write(b"".join(waiting))
 
-    async def _catch_up(self, stream: Stream, kind: Kind, version: int) -> None:
+    async def _catch_up(self, stream: Stream, version: int) -> None:
         """Send what was missed, with back-pressure, until little enough is left to attach."""
+        kind = stream.lines.kind.stored_kind
         while True:
             newest = self._store.version
-            missed = self._store.since(version, kind.stored_kind)
+            missed = self._store.since(version, kind)
             if sum(len(event.stored.body) for event in missed) <= CATCH_UP_BYTES:
-                self._store.attach(kind.stored_kind, version, stream)
+                self._store.attach(kind, version, stream)
                 return
             for at in range(0, len(missed), CATCH_UP_EVENTS):
                 await stream.write(stream.lines.of_events(missed[at : at + CATCH_UP_EVENTS]))
@@ -303,13 +311,6 @@ class Watches:
             return timer.done() and not stream.was_cut
         finally:
             timer.cancel()
-
-
-async def _finish(stream: Stream) -> None:
-    try:
-        await stream.response.write_eof()
-    except ConnectionError:
-        return
 
 
 def check_version(options: ListOptions, newest: int) -> None:

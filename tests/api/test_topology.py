@@ -254,7 +254,7 @@ BINDING_RULES = (
 )
 
 
-@pytest.mark.parametrize("case", (*SHAPE_RULES, *BINDING_RULES), ids=repr)
+@pytest.mark.parametrize("case", [*SHAPE_RULES, *BINDING_RULES], ids=repr)
 def test_rules_of_a_new_constraint(case: Case) -> None:
     case.check_created(BASE)
 

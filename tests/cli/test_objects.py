@@ -296,7 +296,7 @@ def test_describe_tells_events_and_conditions_and_no_secrets(here):
         "reason": "Leaked",
         "message": "it was read",
         "count": 3,
-        "firstTimestamp": format_time(now - timedelta(minutes=5)),
+        "firstTimestamp": format_time(now - timedelta(minutes=30)),
         "lastTimestamp": format_time(now),
     }
     here.done("apply -f -", json.dumps(event))
@@ -305,7 +305,7 @@ def test_describe_tells_events_and_conditions_and_no_secrets(here):
     assert "aHVudGVy" not in out
     assert "token   7 bytes" in out
     assert "Warning   Leaked" in out
-    assert "(x3 over 5m)" in out
+    assert "(x3 over 30m)" in out
     line = here.done("events").splitlines()[1]
     assert "Warning   Leaked   Secret/key   it was read" in line
     assert here.done("events --for secret/key").splitlines()[1].endswith("it was read")

@@ -65,7 +65,7 @@ class Client:
         sent = {key.replace("_", "-"): value for key, value in headers.items()}
         if token:
             sent["Authorization"] = f"Bearer {token}"
-        if body is not None and not isinstance(body, bytes):
+        if isinstance(body, (dict, list)):
             body = json.dumps(body).encode()
         if body is not None:
             sent["Content-Type"] = content_type or "application/json"
@@ -88,14 +88,13 @@ class Client:
         async with self.ask("GET", path, **options) as response:
             yield Watch(response)
 
-    async def raw(self, data, *, end=True):
+    async def raw(self, data):
         """Send bytes as they are; return all that comes back until the server closes."""
         reader, writer = await asyncio.open_connection(self.host, int(self.port))
+        answer = b""
         with contextlib.suppress(ConnectionError):
             writer.write(data)
             await writer.drain()
-            if end:
-                writer.write_eof()
             answer = await asyncio.wait_for(reader.read(), 20)
         writer.close()
         with contextlib.suppress(ConnectionError):
@@ -109,10 +108,18 @@ class Watch:
     def __init__(self, response):
         self.response = response
         self.status = response.status
+        self._rest = b""
 
     async def next(self):
-        line = await asyncio.wait_for(self.response.content.readline(), 10)
-        return json.loads(line) if line else None
+        """Return the next event, None after the last; a line may be as long as it likes."""
+        while b"\n" not in self._rest:
+            part = await asyncio.wait_for(self.response.content.readany(), 10)
+            if not part:
+                assert not self._rest, "the stream ended within a line"
+                return None
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
 
     async def take(self, count):
         return [await self.next() for _ in range(count)]

@@ -8,7 +8,11 @@ import json
 
 import pytest
 import yaml
-from served import CONFIGS, MERGE, PODS, TABLE, config, pod, story
+from served import ADMIN, CONFIGS, MERGE, PODS, TABLE, config, pod, story
+from test_protobuf import RECORDED
+
+from spinney.api.kinds import named
+from spinney.registry import forms
 
 APPLY = "application/apply-patch+yaml"
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
@@ -269,8 +273,6 @@ async def test_bodies_in_yaml_and_protobuf(client):
     text = yaml.safe_dump(config("a")).encode()
     answer = await client.post(CONFIGS, text, content_type="application/yaml")
     assert answer.status == 201
-    from test_protobuf import RECORDED
-
     row = next(row for row in RECORDED if row["document"]["kind"] == "ConfigMap")
     answer = await client.post(
         row["path"],
@@ -349,7 +351,6 @@ async def test_tables_and_bare_metadata(client):
         ("GET", "/api/v1/namespaces/default/nodes", 404),
         ("GET", "/api/v1/namespaces/default/pods/web/none", 404),
         ("GET", "/nothing", 404),
-        ("GET", "/openapi/v2", 404),
         ("GET", "/apis/metrics.k8s.io/v1beta1", 404),
         ("POST", "/api/v1/pods", 405),
         ("DELETE", "/api/v1/pods", 405),
@@ -392,9 +393,7 @@ async def test_lists_come_in_pages_of_one_version(client):
 @story
 async def test_a_list_of_many_is_the_list_it_would_be_in_one_piece(client):
     for number in range(300):
-        await client.world.registry.store.put(
-            *_stored(client, f"c{number:03}", "x" * 2000), expects=0
-        )
+        await client.store.put(*_stored(client, f"c{number:03}", "x" * 2000), expects=0)
     whole = (await client.get(CONFIGS)).json
     assert [item["metadata"]["name"] for item in whole["items"]] == [
         f"c{number:03}" for number in range(300)
@@ -407,12 +406,52 @@ async def test_a_list_of_many_is_the_list_it_would_be_in_one_piece(client):
 
 
 def _stored(client, name, text):
-    from spinney.api.kinds import named
-    from spinney.registry import forms
-
     kind = named("configmap")
     document = config(name, {"x": text}, namespace="default", uid=name)
     return forms.ref_of(kind, "default", name), document
+
+
+@story(compresses_locally=True)
+async def test_large_answers_are_compressed_where_the_client_takes_it(client):
+    for number in range(300):
+        await client.store.put(*_stored(client, f"c{number:03}", "x" * 5000), expects=0)
+    plain = await client.get(CONFIGS, Accept_Encoding="identity")
+    assert "Content-Encoding" not in plain.headers
+    for path in (CONFIGS, f"{CONFIGS}?limit=100"):
+        whole = await client.get(path, Accept_Encoding="identity")
+        squeezed = await client.get(path, Accept_Encoding="gzip")
+        assert squeezed.headers["Content-Encoding"] == "gzip"
+        assert squeezed.json["items"] == whole.json["items"]
+    small = await client.get(f"{CONFIGS}/c000", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in small.headers
+
+
+@story
+async def test_a_client_that_does_not_read_its_list_holds_nobody_up(client):
+    for number in range(400):
+        await client.store.put(*_stored(client, f"c{number:03}", "x" * 50_000), expects=0)
+    reader, writer = await asyncio.open_connection(client.host, int(client.port), limit=1)
+    head = f"Host: x\r\nAuthorization: Bearer {ADMIN}\r\nConnection: close\r\n\r\n"
+    writer.write(f"GET {CONFIGS} HTTP/1.1\r\n{head}".encode())
+    assert (await reader.readexactly(12)) == b"HTTP/1.1 200"
+    for _ in range(5):
+        assert (await client.get("/healthz")).body == b"ok"
+    rest = await asyncio.wait_for(reader.read(), 20)
+    assert rest.endswith(b"]}\n\r\n0\r\n\r\n")
+    assert rest.count(b'"kind":"ConfigMap"') == 400
+    writer.close()
+    await writer.wait_closed()
+
+
+@story
+async def test_heads_are_answers_without_a_body(client):
+    for number in range(300):
+        await client.store.put(*_stored(client, f"c{number:03}", "x"), expects=0)
+    for path in (CONFIGS, f"{CONFIGS}/c000", "/version"):
+        whole, head = await client.get(path), await client.do("HEAD", path)
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["Content-Type"] == whole.headers["Content-Type"]
+    assert (await client.do("HEAD", f"{CONFIGS}?watch=1")).status == 405
 
 
 @story

@@ -234,6 +234,15 @@ def test_pods(name):
     assert found[5:] == ["<none>", "<none>", "<none>", "<none>"]
 
 
+@pytest.mark.parametrize(("phase", "reason"), [("Succeeded", "Succeeded"), ("Failed", "Failed")])
+def test_rows_of_pods_that_ended_are_marked(phase, reason):
+    printer = tables.printer_for(named("pod"))
+    row = tables.row(printer, {"status": {"phase": phase}}, NOW, tables.INCLUDE_NONE, "v1")
+    assert [(each["type"], each["reason"]) for each in row["conditions"]] == [("Completed", reason)]
+    row = tables.row(printer, {"status": {"phase": "Running"}}, NOW, tables.INCLUDE_NONE, "v1")
+    assert "conditions" not in row
+
+
 def test_pods_wide():
     placed = changed(
         BASE,

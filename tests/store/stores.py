@@ -24,7 +24,9 @@ def document(target, *, uid="", labels=None, owner="", node="", payload=""):
     if labels:
         metadata["labels"] = labels
     if owner:
-        metadata["ownerReferences"] = [{"uid": owner, "kind": "PodClique"}]
+        metadata["ownerReferences"] = [
+            {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": owner, "uid": owner}
+        ]
     spec = {"nodeName": node} if node else {}
     return {"metadata": metadata, "spec": {**spec, "payload": payload}}
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from spinney.api.core.builtin import Finer
 from spinney.api.core.container_rules import PROBES, amount, listed, named
-from spinney.meta.documents import Document, Json, is_integer, object_at, string_at, with_value
+from spinney.meta.documents import (
+    Document,
+    Json,
+    is_integer,
+    with_value,
+)
 
 CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 FILE_MODE = 0o644
@@ -28,6 +34,7 @@ _HOOK = {
     "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
 }
 _FIELD_REFERENCE = Finer(default="v1")
+_DIVISOR = Finer(default="0")
 
 
 def _within(prefix: str, finer: Mapping[str, Finer]) -> dict[str, Finer]:
@@ -40,6 +47,7 @@ _CONTAINER = {
     "terminationMessagePolicy": Finer(default="File", enum=("FallbackToLogsOnError", "File")),
     "resources": Finer(default={}),
     "env.valueFrom.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "env.valueFrom.resourceFieldRef.divisor": _DIVISOR,
     "ports.protocol": Finer(enum=PROTOCOLS),
     **_within("livenessProbe", _PROBE),
     **_within("readinessProbe", _PROBE),
@@ -68,9 +76,12 @@ FINER: Mapping[str, Finer] = {
     "spec.volumes.configMap.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
+    "spec.volumes.ephemeral.volumeClaimTemplate.spec.volumeMode": Finer(default="Filesystem"),
     "spec.volumes.hostPath.type": Finer(default=""),
     "spec.volumes.projected.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.projected.sources.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
     "spec.volumes.projected.sources.serviceAccountToken.expirationSeconds": Finer(default=3600),
     "spec.volumes.secret.defaultMode": Finer(default=FILE_MODE),
     "status": Finer(default={"phase": "Pending"}),
@@ -88,7 +99,6 @@ def default(document: Document) -> Document:
     for containers in CONTAINER_LISTS:
         filled = _each(filled, containers, _with_own_defaults)
     for containers in ("containers", "initContainers"):
-        filled = _each(filled, containers, _with_requests)
         if spec.get("hostNetwork") is True:
             filled = _each(filled, containers, _with_host_ports)
     if filled is not spec:
@@ -128,7 +138,7 @@ def _with_own_defaults(container: Document) -> Document:
         probe = container.get(field)
         if isinstance(probe, dict) and 0 in probe.values():
             container = {**container, field: _with_numbers(probe)}
-    return _with_pull_policy(container)
+    return _with_requests(_with_pull_policy(container))
 
 
 def _with_numbers(probe: Document) -> Document:
@@ -144,10 +154,12 @@ def _with_numbers(probe: Document) -> Document:
 def _with_pull_policy(container: Document) -> Document:
     if container.get("imagePullPolicy") is not None:
         return container
-    latest = has_latest_tag(string_at(container, ["image"]))
+    image = container.get("image")
+    latest = has_latest_tag(image if isinstance(image, str) else "")
     return {**container, "imagePullPolicy": "Always" if latest else "IfNotPresent"}
 
 
+@functools.lru_cache(maxsize=1024)
 def has_latest_tag(image: str) -> bool:
     """Whether an image is the newest of its name: tagged so, or without tag and digest."""
     name, digest, _ = image.partition("@")
@@ -156,13 +168,14 @@ def has_latest_tag(image: str) -> bool:
 
 
 def _with_requests(container: Document) -> Document:
-    resources = container.get("resources")
-    limits = object_at(resources, ["limits"])
-    requests = object_at(resources, ["requests"])
-    missing = {name: limit for name, limit in limits.items() if name not in requests}
-    if not missing:
+    resources = named(container, "resources")
+    limits, requests = named(resources, "limits"), resources.get("requests", {})
+    if not limits or not isinstance(requests, dict):
         return container
-    return with_value(container, ["resources", "requests"], {**requests, **missing})
+    if limits.keys() <= requests.keys():
+        return container
+    missing = {name: limit for name, limit in limits.items() if name not in requests}
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
 
 
 def _with_host_ports(container: Document) -> Document:
