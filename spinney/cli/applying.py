@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from spinney.cli import connecting, failing, printing, screen, targets
+from spinney.cli import connecting, failing, manifests, printing, screen, targets
 from spinney.cli.connecting import Session
+from spinney.cli.manifests import Found
 from spinney.cli.targets import Item, Target
 from spinney.cli.usage import Usage
 from spinney.kube.client import Write
@@ -29,9 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_kustomize(arguments)
     if not arguments.files:
         raise Usage("say which manifests: -f FILE, -f DIR, or -f - for standard input")
-    items = targets.items(arguments.files)
+    given = manifests.read(arguments.files)
     if arguments.dry_run == "client":
-        return _check_here(arguments, items)
+        return _check_here(arguments, given)
+    items = targets.items_of(given)
     return connecting.talk(arguments, lambda session: _apply(session, arguments, items))
 
 
@@ -44,17 +46,18 @@ def refuse_kustomize(arguments: argparse.Namespace) -> None:
         )
 
 
-def _check_here(arguments: argparse.Namespace, items: Sequence[Item]) -> int:
+def _check_here(arguments: argparse.Namespace, given: Sequence[Found]) -> int:
     """Check as `spinney validate` does, and show what would be sent."""
-    from spinney.cli import manifests, validating
+    from spinney.cli import validating
 
-    results = validating.check(manifests.read(arguments.files), ())
+    results = validating.check(given, ())
     output = screen.for_call(arguments)
     if not all(result.is_valid for result in results):
         validating.write_faults(results, output.aside)
         return failing.NO
     if arguments.output in ("yaml", "json"):
-        printing.write_documents((item.document for item in items), arguments.output, output.out)
+        documents = (item.document for item in targets.items_of(given))
+        printing.write_documents(documents, arguments.output, output.out)
         return 0
     for result in results:
         output.line(f"{result.ref.kind}/{result.ref.name} valid (client dry run)".lower())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 
 import msgspec
 
@@ -317,9 +318,10 @@ async def _watch(
         is_first = False
         watch = session.watch(target.resource, selection, form=form)
         try:
-            async for event in watch.events(since):
-                if event.type != watching.BOOKMARK:
-                    show(event.object)
+            async with aclosing(watch.events(since)) as events:
+                async for event in events:
+                    if event.type != watching.BOOKMARK:
+                        show(event.object)
         except Expired:
             session.screen.note("some changes were missed; going on from now")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import datetime
 
 from spinney.cli import connecting, printing
@@ -75,10 +76,11 @@ async def _watch(
             is_first = False
         since = string_at(page, ["metadata", "resourceVersion"])
         try:
-            async for change in session.watch(EVENTS, selection).events(since):
-                is_news = change.type in (watching.ADDED, watching.MODIFIED)
-                if is_news and _is_of(change.object, types):
-                    table.print([_row(session, arguments, change.object)])
+            async with aclosing(session.watch(EVENTS, selection).events(since)) as changes:
+                async for change in changes:
+                    is_news = change.type in (watching.ADDED, watching.MODIFIED)
+                    if is_news and _is_of(change.object, types):
+                        table.print([_row(session, arguments, change.object)])
         except Expired:
             session.screen.note("some events were missed; going on from now")
 

@@ -68,14 +68,21 @@ def declare(verbs: Verbs) -> None:
 
 def _take_files(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "files", nargs="+", metavar="FILE|-|DIR", help="manifests; - reads standard input"
+        "files",
+        nargs="+",
+        metavar="FILE|-|DIR",
+        help="manifests; - reads standard input, DIR the files in it",
     )
 
 
 def _validate(arguments: argparse.Namespace) -> int:
     from spinney.cli import manifests, validating
+    from spinney.cli.usage import Usage
 
-    results = validating.check(manifests.read(arguments.files), manifests.read(arguments.against))
+    stored = manifests.read(arguments.against)
+    if arguments.against and not stored:
+        raise Usage("--against: no documents found")
+    results = validating.check(manifests.read(arguments.files), stored)
     write = validating.write_json if arguments.output == "json" else validating.write_text
     write(results, sys.stdout, sys.stderr)
     return 0 if all(result.is_valid for result in results) else 1

@@ -137,9 +137,10 @@ def _start_detached(arguments: argparse.Namespace, folder: DataFolder, output: S
     finally:
         os.close(reading)
     if report.holder is None:
-        told = report.fault or _last_words(folder, started)
-        output.note(told)
+        code = started.wait()
+        output.note(report.fault or _last_words(folder, code))
         return report.code or failing.NO
+    started.returncode = 0  # it outlives this process, which Popen would warn of
     _tell(arguments, folder, report.holder, output)
     return 0
 
@@ -163,8 +164,7 @@ def _heard(descriptor: int) -> Report:
     return msgspec.json.decode(b"".join(parts), type=Report) if parts else Report()
 
 
-def _last_words(folder: DataFolder, started: subprocess.Popen[bytes]) -> str:
-    code = started.wait()
+def _last_words(folder: DataFolder, code: int) -> str:
     with contextlib.suppress(OSError):
         lines = folder.log.read_text("utf-8", "replace").splitlines()[-LOG_LINES_SHOWN:]
         told = "\n".join(f"  {line}" for line in lines)

@@ -96,9 +96,14 @@ def items(files: Sequence[str]) -> list[Item]:
     In the order they stand in, but what others lean on comes first: namespaces, definitions of
     kinds, topologies and priorities.
     """
-    found = [item for manifest in manifests.read(files) for item in _unlisted(manifest)]
+    return items_of(manifests.read(files))
+
+
+def items_of(given: Sequence[Found]) -> list[Item]:
+    """Return the objects of manifests that are read already."""
+    found = [item for manifest in given for item in _unlisted(manifest)]
     if not found:
-        raise Usage(f"{', '.join(files)}: no objects found")
+        raise Usage("no objects found in the manifests")
     return sorted(found, key=_rank)
 
 

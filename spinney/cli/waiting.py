@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from datetime import timedelta
 
 from spinney.cli import connecting, failing, targets, templates
@@ -87,8 +88,11 @@ def _is_older(observed: Json, generation: Json) -> bool:
 
 
 def _has_value(text: str) -> Holds:
+    if text.startswith(("'", '"')):
+        quoted, _, rest = text[1:].partition(text[0])
+        text = quoted + rest
     path, closing, value = text.rpartition("}=") if "}=" in text else (text, "", "")
-    path = templates.checked(path + "}" if closing else path.strip("'\""))
+    path = templates.checked(path + "}" if closing else path)
     value = value.strip("'\"")
 
     def holds(found: Document | None) -> bool:
@@ -161,13 +165,14 @@ async def _until(
             raise NotFound(f'{resource.full_name} "{name}" not found')
         since = string_at(page, ["metadata", "resourceVersion"])
         try:
-            async for event in session.watch(resource, selection).events(since):
-                if event.type == watching.BOOKMARK:
-                    continue
-                now = None if event.type == watching.DELETED else event.object
-                if wish.holds(now):
-                    return
-                if now is None and not wish.may_be_missing:
-                    raise NotFound(f'{resource.full_name} "{name}" was deleted meanwhile')
+            async with aclosing(session.watch(resource, selection).events(since)) as events:
+                async for event in events:
+                    if event.type == watching.BOOKMARK:
+                        continue
+                    now = None if event.type == watching.DELETED else event.object
+                    if wish.holds(now):
+                        return
+                    if now is None and not wish.may_be_missing:
+                        raise NotFound(f'{resource.full_name} "{name}" was deleted meanwhile')
         except Expired:
             continue

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -66,10 +66,11 @@ class Transport:
         self._certificate: bytes | None = None
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and let the loop see them closed."""
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await self._clock.sleep(timedelta())
 
     async def request(
         self,
@@ -119,9 +120,10 @@ class Transport:
         )
         async with self._answering("GET", path, query, None, {"Accept": accept}, limits) as answer:
             self._warned(answer)
-            yield self._split(answer)
+            async with aclosing(self._split(answer)) as lines:
+                yield lines
 
-    async def _split(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _split(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """Yield whole lines; a last one that is cut off is dropped."""
         with self._translated():
             rest: list[bytes] = []
@@ -163,7 +165,7 @@ class Transport:
                 raise _error(answer, data, f"{method} {path}")
             yield answer
         finally:
-            answer.release()
+            _leave(answer)
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
         with self._translated():
@@ -195,6 +197,17 @@ class Transport:
             yield
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreachable(f"{self.connection.server}: {_told(error)}") from error
+
+
+def _leave(answer: aiohttp.ClientResponse) -> None:
+    """Give a connection back; one in the midst of an answer, as of a watch, is cut.
+
+    To close it well would take until the server agrees, which nobody waits for.
+    """
+    connection = answer.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    answer.close()
 
 
 def _told(error: Exception) -> str:

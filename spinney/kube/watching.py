@@ -6,7 +6,8 @@ fresh. Only a version that is compacted away ends it: then the list must be read
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import timedelta
 
 import msgspec
@@ -66,15 +67,19 @@ class Watch:
         self._form = form
         self._failures_max = failures_max
 
-    async def events(self, since: str) -> AsyncIterator[Event]:
-        """Yield every change after a version, and bookmarks; raises Expired."""
+    async def events(self, since: str) -> AsyncGenerator[Event]:
+        """Yield every change after a version, and bookmarks; raises Expired.
+
+        Whoever leaves early closes it (`contextlib.aclosing`), so that the connection goes too.
+        """
         version, failures = since, 0
         while True:
             begun, is_silent = self._clock.elapsed(), True
             try:
-                async for event in self._stream(version):
-                    version, failures, is_silent = event.version or version, 0, False
-                    yield event
+                async with aclosing(self._stream(version)) as stream:
+                    async for event in stream:
+                        version, failures, is_silent = event.version or version, 0, False
+                        yield event
                 if is_silent and self._clock.elapsed() - begun < SHORT:
                     raise Unreachable(f"{self._resource.full_name}: the watch ended at once")
             except (Unreachable, Unavailable, TooManyRequests) as error:
@@ -89,7 +94,7 @@ class Watch:
         grown = min(BACKOFF_FIRST * (1 << min(failures - 1, 10)), BACKOFF_MOST)
         return grown + self._entropy.jitter(grown)
 
-    async def _stream(self, since: str) -> AsyncIterator[Event]:
+    async def _stream(self, since: str) -> AsyncGenerator[Event]:
         query = [
             *self._selection.query,
             ("watch", "true"),
