@@ -137,13 +137,7 @@ PRINTERS: Mapping[GroupKind, BuiltIn] = {
     },
 }
 
-
-def _scale(document: Document, now: datetime) -> list[Json]:
-    counts = [value_at(document, [part, "replicas"]) for part in ("spec", "status")]
-    return [name_of(document), *(count or 0 for count in counts), age_of(document, now)]
-
-
 SCALE = BuiltIn(
-    columns=_columns("Name", "Desired:integer", "Available:integer", "Age"), cells=_scale
+    columns=_columns("Name", "Desired:integer", "Available:integer", "Age"), cells=cells.scale
 )
 """How a Scale is printed, whichever kind it is of."""

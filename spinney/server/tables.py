@@ -29,9 +29,7 @@ class Printer(Record):
 
 def printer_for(kind: Kind) -> Printer:
     """Return how a kind is printed: built into Kubernetes, or by the columns it declares."""
-    built_in = printers.PRINTERS.get(kind.stored_as or kind.names.group_kind)
-    if built_in is not None and kind.stored_as is not None:
-        return _printer_of_stored(built_in, kind)
+    built_in = printers.PRINTERS.get(kind.names.group_kind)
     if built_in is not None:
         return _printer_from(built_in)
     declared = kind.columns or (_AGE,)
@@ -47,15 +45,6 @@ def printer_for(kind: Kind) -> Printer:
 
 def _printer_from(built_in: BuiltIn) -> Printer:
     return Printer(columns=built_in.columns, cells=built_in.cells, conditions=built_in.conditions)
-
-
-def _printer_of_stored(built_in: BuiltIn, kind: Kind) -> Printer:
-    """Return how a kind is printed whose objects are stored, and told of, in another form."""
-
-    def cells(document: Document, now: datetime) -> list[Json]:
-        return built_in.cells(kind.to_stored(document), now)
-
-    return Printer(columns=built_in.columns, cells=cells, conditions=_no_conditions)
 
 
 SCALE = _printer_from(printers.SCALE)
