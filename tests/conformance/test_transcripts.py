@@ -21,6 +21,9 @@ from tests.conformance.transcripts import Printed
         ("created 2026-01-02T03:04:05.000001Z", "created <time>"),
         ("uid: 0f3b9a52-0000-4000-8000-000000000001", "uid: <uid>"),
         ("at https://127.0.0.1:7443/x", "at https://<server>/x"),
+        ("! W1119 22:30:48.577695   25367 prune.go:71] Old\n", "! W prune.go] Old\n"),
+        ("! E1119 22:30:48.5   25367 reflector.go:7] cut\nnext\n", "next\n"),
+        ('configmap "a" deleted from b namespace\n', 'configmap "a" deleted\n'),
         ("--- /tmp/x/LIVE-12/v1.ConfigMap", "--- <folder>/LIVE/v1.ConfigMap"),
     ],
 )

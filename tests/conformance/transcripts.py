@@ -29,6 +29,7 @@ _MASKS = (
     (r"( (?:force )?deleted) from [a-z0-9-]+ namespace", r"\1"),
     (r"(Too large resource version: \d+, current: )\d+", r"\1<version>"),
     (r"(?m)^! [EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\breflector\.go:.*\n", ""),
+    (r"(?m)^! ([EIW])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+):\d+\]", r"! \1 \2]"),
     (r"\S*/(LIVE|MERGED)-\d+/", r"<folder>/\1/"),
 )
 _AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)(?! *\(\d+%)", re.MULTILINE)
