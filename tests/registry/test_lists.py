@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import ANNA, config_map, event, namespace, opened, pod, running, story
+from registry_worlds import ANNA, config_map, event, namespace, opened, pod, running, story
 
 from spinney.meta.errors import BadRequest, Expired
 from spinney.meta.references import Precondition
