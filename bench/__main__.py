@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, starting, store
+from bench import admission, registry, starting, store
 
-BENCHMARKS = {"admission": admission.run, "starting": starting.run, "store": store.run}
+BENCHMARKS = {
+    "admission": admission.run,
+    "starting": starting.run,
+    "store": store.run,
+    "registry": registry.run,
+}
 
 
 def main(names: list[str]) -> int:

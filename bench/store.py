@@ -317,11 +317,14 @@ async def _watched_rate(watcher_count: int) -> float:
 
 
 def _watchers() -> Iterator[str]:
-    alone = asyncio.run(_watched_rate(0))
     yield "50 writers at once, every event told to each watcher"
-    for count in (100, 1000):
-        rate = asyncio.run(_watched_rate(count))
-        yield f"  {count:>4} watchers: {rate:>7,.0f}/s, {rate / alone:.2f} of the rate without"
+    best = {0: 0.0, 100: 0.0, 1000: 0.0}
+    for _ in range(ROUNDS):
+        for count in best:
+            gc.collect()
+            best[count] = max(best[count], asyncio.run(_watched_rate(count)))
+    for count, rate in best.items():
+        yield f"  {count:>4} watchers: {rate:>7,.0f}/s, {rate / best[0]:.2f} of the rate without"
 
 
 def run() -> Iterator[str]:

@@ -60,12 +60,34 @@ class Belongings(Record):
 
 
 def belongings_of(stored: Stored) -> Belongings:
-    """Return an object's belongings."""
-    metadata = _decode(stored.body).metadata
+    """Return an object's belongings; what is not of their shape is passed over."""
+    try:
+        metadata = _decode(stored.body).metadata
+    except msgspec.ValidationError:
+        metadata = _odd_metadata(stored.document())
     return Belongings(
         owners=metadata.owner_references,
         finalizers=metadata.finalizers,
         is_marked=bool(metadata.deletion_timestamp),
+    )
+
+
+def _odd_metadata(document: Document) -> _Metadata:
+    """Return what can be read of metadata that no rule of today would have let in."""
+    owners = [owner for owner in list_at(document, OWNERS) if isinstance(owner, dict)]
+    return _Metadata(
+        owner_references=tuple(
+            Owner(
+                api_version=string_at(owner, ("apiVersion",)),
+                kind=string_at(owner, ("kind",)),
+                name=string_at(owner, ("name",)),
+                uid=string_at(owner, ("uid",)),
+                block_owner_deletion=owner.get("blockOwnerDeletion") is True,
+            )
+            for owner in owners
+        ),
+        finalizers=tuple(item for item in list_at(document, FINALIZERS) if isinstance(item, str)),
+        deletion_timestamp=string_at(document, ("metadata", "deletionTimestamp")),
     )
 
 

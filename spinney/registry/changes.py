@@ -134,7 +134,10 @@ class Changes:
         duplicates: Sequence[FieldError],
     ) -> Outcome:
         before = forms.document_of(kind, head)
-        after = keeping.kept(kind, before, change(before), subresource)
+        wanted = change(before)
+        if wanted is before and not duplicates:
+            return requests.told(kind, head)
+        after = keeping.kept(kind, before, wanted, subresource)
         after, warnings = self._checked(kind, before, after, request, subresource, duplicates)
         after = self._tracked(kind, before, after, request, subresource)
         return await self._store_changed(kind, head, after, request, warnings)

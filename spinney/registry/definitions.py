@@ -107,7 +107,7 @@ class DefinitionKeeper:
         stored = custom.kind_from_definition(document)
         group_kind = stored.names.group_kind
         is_closing = marking.is_marked(document)
-        if group_kind in KINDS:
+        if group_kind in KINDS:  # served as it is, whatever a definition of it says
             return
         made_of: Json = [document.get("spec"), is_closing]
         known = self._served.get(ref)
@@ -122,7 +122,7 @@ class DefinitionKeeper:
             return
         kind = custom.kind_from_definition(document)
         group_kind = kind.names.group_kind
-        if is_established(document):
+        if is_established(document) and group_kind not in KINDS:
             self._serve(stored.ref, document)
             self._terminating[group_kind] = stored.ref
             found = self._store.list(group_kind)
@@ -143,7 +143,8 @@ class DefinitionKeeper:
         """Yield which of a definition's names other kinds of its group have, by sort of name."""
         names = object_at(document, ("spec", "names"))
         group = string_at(document, ("spec", "group"))
-        resources, kinds = self._taken(ref, group)
+        itself = GroupKind(group=group, kind=string_at(names, ("kind",)))
+        resources, kinds = self._taken(ref, group, itself)
         for sort, field in (("Plural", "plural"), ("Singular", "singular")):
             name = string_at(names, (field,))
             if name in resources:
@@ -156,12 +157,17 @@ class DefinitionKeeper:
             if name in kinds:
                 yield sort, f'"{name}" is already in use'
 
-    def _taken(self, ref: Ref, group: str) -> tuple[set[str], set[str]]:
-        """Return the names of resources, and of kinds, that others of a group have."""
+    def _taken(self, ref: Ref, group: str, itself: GroupKind) -> tuple[set[str], set[str]]:
+        """Return the names of resources, and of kinds, that others of a group have.
+
+        A kind that is always there is not another one than its own definition speaks of, which
+        people bring because clusters need it.
+        """
         resources: set[str] = set()
         kinds: set[str] = set()
-        for kind in KINDS.values():
-            if kind.names.group == group:
+        for group_kind in KINDS:
+            if group_kind.group == group and group_kind != itself:
+                kind = KINDS[group_kind]
                 resources |= {kind.names.plural, kind.names.singular, *kind.names.short}
                 kinds |= {kind.names.kind, f"{kind.names.kind}List"}
         for stored in self._store.list(_DEFINITION):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import object_of, opened, running, story
+from worlds import clique, object_of, opened, running, story
 
 from spinney.meta.errors import BadRequest, Invalid, MethodNotAllowed
 from spinney.meta.references import GroupKind
@@ -189,16 +189,38 @@ async def test_names_that_are_taken_are_not_accepted(world):
     assert conditions(world, "gadgets")["Established"][0] == "True", "free names are taken up"
 
 
-@story
-async def test_a_kind_of_ours_cannot_be_defined_anew(world):
-    made = definition("podcliques", "PodClique")
+def of_podcliques(**names):
+    made = definition("podcliques", "PodClique", **names)
     made["metadata"]["name"] = "podcliques.grove.io"
     made["spec"]["group"] = "grove.io"
+    return made
+
+
+@story
+async def test_a_definition_of_a_kind_of_ours_changes_nothing(world):
+    """People bring our CRDs because clusters need them; here the kinds are there already."""
+    await world.create(clique("c"))
+    await world.create(of_podcliques())
+    await world.settle()
+    found = world.get(DEFINITIONS, "podcliques.grove.io", "")
+    assert is_established(found)
+    assert not world.world.catalog.is_custom(GroupKind(group="grove.io", kind="PodClique"))
+    await world.create(clique("d"))
+    await world.delete(DEFINITIONS, "podcliques.grove.io", namespace="")
+    await world.settle()
+    assert not world.has(DEFINITIONS, "podcliques.grove.io", "")
+    assert world.names("podcliques") == ["c", "d"]
+
+
+@story
+async def test_a_name_of_ours_is_taken(world):
+    made = of_podcliques()
+    made["metadata"]["name"] = "podcliquesets.grove.io"
+    made["spec"]["names"] = {"plural": "podcliquesets", "kind": "Other"}
     await world.create(made)
     await world.settle()
-    found = world.get("customresourcedefinitions", "podcliques.grove.io", "")
-    assert not is_established(found)
-    assert not world.world.catalog.is_custom(GroupKind(group="grove.io", kind="PodClique"))
+    assert not is_established(world.get(DEFINITIONS, "podcliquesets.grove.io", ""))
+    assert world.world.catalog.get(GroupKind(group="grove.io", kind="Other")) is None
 
 
 @story

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import CONTROLLERS, POD_KIND, clique, config_map, event, opened, pod, service, story
 
 from spinney.meta.errors import ApiError, BadRequest, TooLarge
+from spinney.meta.patches import apply as server_side_apply
 from spinney.registry import patching
 from spinney.registry.claiming import Claimer, _tracked
 from spinney.registry.requests import Request
@@ -163,30 +166,44 @@ def test_a_new_objects_claims_are_what_tracking_finds(document):
     assert short == _tracked(POD_KIND, {}, document, "kubectl", START, "")
 
 
-@pytest.mark.law
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["kubelet", "spinney", "kubectl"]),
-            st.sampled_from(["", "status"]),
-            st.dictionaries(
-                st.sampled_from(["phase", "podIP", "message"]), st.sampled_from(["a", "b"])
-            ),
+_WRITES = st.lists(
+    st.tuples(
+        st.sampled_from([f"m{number}" for number in range(12)]),
+        st.sampled_from(["status", "metadata", "spec", "both"]),
+        st.dictionaries(
+            st.sampled_from(["phase", "podIP", "message", "hostname", "nodeName"]),
+            st.sampled_from(["a", "b"]),
         ),
-        min_size=1,
-        max_size=8,
-    )
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=16,
 )
-def test_a_statuss_claims_are_what_tracking_finds(writes):
+
+
+@pytest.mark.law
+@given(_WRITES)
+def test_a_changes_claims_are_what_tracking_finds(writes):
     claimer = Claimer()
     found = claimer.of_new(POD_KIND, pod(labels={"a": "b"}), "kubectl", START)
     found = {**found, "metadata": {**found["metadata"], "uid": "u"}}
-    for manager, subresource, content in writes:
-        if subresource:
-            after = {**found, "status": content}
-        else:
-            metadata = {**found["metadata"], "labels": dict(content)}
-            after = {**found, "metadata": metadata}
-        short = claimer.of_changed(POD_KIND, found, after, manager, START, subresource)
-        assert short == _tracked(POD_KIND, found, after, manager, START, subresource)
+    now = START
+    for manager, part, content, applies in writes:
+        now += timedelta(seconds=1)
+        if applies:
+            wanted = {"apiVersion": "v1", "metadata": {"labels": content}}
+            found = server_side_apply.apply(
+                POD_KIND.schema, found, wanted, manager, force=True, api_version="v1", now=now
+            )
+            continue
+        after = found
+        if part == "status":
+            after = {**after, "status": content}
+        if part in ("metadata", "both"):
+            after = {**after, "metadata": {**after["metadata"], "labels": dict(content)}}
+        if part in ("spec", "both"):
+            after = {**after, "spec": {**pod()["spec"], **content}}
+        subresource = part if part == "status" else ""
+        short = claimer.of_changed(POD_KIND, found, after, manager, now, subresource)
+        assert short == _tracked(POD_KIND, found, after, manager, now, subresource)
         found = short

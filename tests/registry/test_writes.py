@@ -440,7 +440,7 @@ async def test_a_status_is_judged_by_itself(world):
     await world.create(clique("c"))
 
     def broken(document):
-        return {**document, "spec": {**document["spec"], "replicas": -1}}
+        return {**document, "spec": {**document["spec"], "replicas": "some"}}
 
     await world.registry.amend(
         world.kind("podcliques"), "default", "c", broken, Request(who=CONTROLLERS)

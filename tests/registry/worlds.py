@@ -158,16 +158,21 @@ class TestWorld:
         await self.clock.sleep(timedelta(**duration))
 
 
-async def opened(journal=None, seed=1, executor=None, clock=None):
+_FOUNDATIONS = []
+"""What a new world writes when it is opened: written once, and given to each world after."""
+
+
+async def opened(journal=None, seed=1, clock=None):
     """Open a world in virtual time; one that closed goes on in its journal."""
     clock = clock or VirtualClock()
-    store = await Store.open(
-        journal if journal is not None else MemoryJournal(),
-        clock,
-        executor=executor or InlineExecutor(),
-    )
+    if journal is None:
+        journal = MemoryJournal()
+        journal.commit(_FOUNDATIONS)
+    store = await Store.open(journal, clock, executor=InlineExecutor())
     world = TestWorld(await open_world(store, clock, SeededEntropy(seed)), clock)
     await world.settle()
+    if not _FOUNDATIONS:
+        _FOUNDATIONS.extend(journal.load())
     return world
 
 

@@ -430,7 +430,7 @@ async def test_large_answers_are_compressed_where_the_client_takes_it(client):
 async def test_a_client_that_does_not_read_its_list_holds_nobody_up(client):
     for number in range(400):
         await client.store.put(*_stored(client, f"c{number:03}", "x" * 50_000), expects=0)
-    reader, writer = await asyncio.open_connection(client.host, int(client.port), limit=1)
+    reader, writer = await asyncio.open_connection(client.host, int(client.port))
     head = f"Host: x\r\nAuthorization: Bearer {ADMIN}\r\nConnection: close\r\n\r\n"
     writer.write(f"GET {CONFIGS} HTTP/1.1\r\n{head}".encode())
     assert (await reader.readexactly(12)) == b"HTTP/1.1 200"

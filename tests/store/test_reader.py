@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from spinney.api.core.builtin import Bare
 from spinney.api.core.pod import Pod
 from spinney.api.kinds import KINDS
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.meta.errors import BadRequest, DecodeError, Expired
+from spinney.meta.references import GroupKind
 from spinney.ports import Change
 from spinney.store.reader import StoreReader, StoreSource
 from spinney.store.store import Limits
@@ -36,6 +38,21 @@ def test_records_are_typed_shared_and_of_the_newest_version():
             assert reader.get(PodCliqueSet, "default", "chat") is not found
             assert reader.get(PodCliqueSet, "default", "other") is None
             assert reader.seen(SET) == store.version == 2
+
+    loop.run(main())
+
+
+def test_a_kind_that_is_stored_as_another_is_read_as_that_one():
+    async def main():
+        async with opened() as store:
+            reader = StoreReader(store, KINDS.values())
+            target = ref("e", kind=GroupKind(group="", kind="Event"))
+            body = {"metadata": {"name": "e", "namespace": "default"}, "involvedObject": {}}
+            await store.put(target, body, expects=0)
+            record = KINDS[target.kind].record
+            assert [found.metadata.name for found in reader.list(record)] == ["e"]
+            with pytest.raises(AssertionError, match="not the record of one kind"):
+                reader.list(Bare)
 
     loop.run(main())
 

@@ -15,6 +15,7 @@ import pytest
 from spinney.meta.errors import CorruptJournal, JournalFailed, SpinneyError
 from spinney.ports import Entry
 from spinney.store import locks, sqlite, tables
+from spinney.store.marks import Mark
 from spinney.store.sqlite import SqliteJournal
 from spinney.testing import loop
 from tests.store import databases
@@ -140,6 +141,7 @@ EVIL = {
     "another schema": ["UPDATE journal SET schema = 7"],
     "totals gone": ["DELETE FROM journal"],
     "totals changed": ["UPDATE journal SET newest = 1, count = 1"],
+    "a floor that was never reached": ["UPDATE journal SET floor = 1"],
     "a table gone": ["DROP TABLE journal"],
     "the other table gone": ["DROP TABLE entries"],
     "all gone": ["DROP TABLE journal", "DROP TABLE entries", "PRAGMA application_id = 0"],
@@ -149,6 +151,16 @@ EVIL = {
 @pytest.mark.parametrize("statements", EVIL.values(), ids=EVIL)
 def test_a_change_behind_our_back_is_named(folder, statements):
     changed(folder, *statements)
+    with pytest.raises(CorruptJournal, match=r"store\.db"):
+        load(folder)
+
+
+def test_a_list_of_free_pages_that_names_one_in_use_is_named(folder):
+    """Nothing is wrong with what can be read yet; the next write would go over an object."""
+    file = folder / "store.db"
+    body = bytearray(file.read_bytes())
+    body[32:40] = (2).to_bytes(4) + (1).to_bytes(4)
+    file.write_bytes(body)
     with pytest.raises(CorruptJournal, match=r"store\.db"):
         load(folder)
 
@@ -171,6 +183,20 @@ def test_a_write_ahead_log_without_its_end_is_missed_and_may_be_accepted(tmp_pat
     assert "the end of the write-ahead log is lost" in str(found)
     (tmp_path / "whole" / "store.db-mark").unlink()
     assert databases.loaded(tmp_path / "whole")[0] > 40
+
+
+def test_a_mark_says_the_newest_version_or_that_it_is_damaged(tmp_path):
+    mark = Mark(tmp_path / "store.db", "full")
+    assert mark.read() is None
+    for version in (7, 12, 10**15):
+        mark.write(version)
+        assert mark.read() == version
+    line = mark.path.read_bytes()
+    for at in range(len(line)):
+        mark.path.write_bytes(line[:at] + bytes([line[at] ^ 1]) + line[at + 1 :])
+        with pytest.raises(CorruptJournal, match=r"store\.db-mark is damaged"):
+            mark.read()
+    mark.close()
 
 
 def test_a_relaxed_database_may_lose_its_end_and_a_full_one_after_it_may_not(tmp_path):

@@ -18,7 +18,7 @@ from spinney.testing import loop
 from spinney.testing.clock import VirtualClock
 from spinney.testing.entropy import SeededEntropy
 from spinney.testing.executors import InlineExecutor, SlowExecutor
-from spinney.testing.faults import FaultyJournal
+from spinney.testing.faults import FaultyJournal, JournalFaults
 from tests.store.stores import POD, SET, Recorder, document, opened, put, ref, remove, settled
 
 
@@ -349,6 +349,25 @@ def test_a_store_at_rest_does_nothing_and_wakes_for_nothing():
             others = asyncio.all_tasks() - {asyncio.current_task()}
             assert others == set()
             assert store.statistics().commits == 1
+
+    loop.run(main())
+
+
+def test_compaction_that_failed_is_made_up_for_by_the_next():
+    async def main():
+        journal = FaultyJournal(
+            MemoryJournal(), SeededEntropy(0), JournalFaults(upkeep_per_mille=1000)
+        )
+        limits = Limits(history_events_max=4, compaction_versions=4)
+        async with opened(journal, limits=limits) as store:
+            for _ in range(21):
+                await put(store, ref("a"))
+            assert (store.statistics().floor, journal.floor) == (17, 0)
+            assert store.statistics().failed_upkeep >= 4
+            journal.heal()
+            await put(store, ref("a"))
+            await VirtualClock().sleep(timedelta(seconds=5))
+            assert (store.statistics().floor, journal.floor) == (18, 16)
 
     loop.run(main())
 

@@ -91,6 +91,26 @@ def test_watchers_may_come_go_and_write_while_they_are_told():
     loop.run(main())
 
 
+def test_who_attaches_while_a_batch_is_told_gets_it_once():
+    async def main():
+        async with opened() as store:
+            late = Recorder()
+
+            class Inviting(Recorder):
+                def deliver(self, events):
+                    super().deliver(events)
+                    if len(self.batches) == 1:
+                        store.attach(POD, 0, late)
+
+            store.attach(POD, 0, Recorder())
+            store.attach(None, 0, Inviting())
+            await put(store, ref("a"))
+            await put(store, ref("b"))
+            assert late.versions == [1, 2]
+
+    loop.run(main())
+
+
 def test_a_batch_is_told_at_once_and_only_of_the_kind_asked_for():
     async def main():
         async with opened() as store:

@@ -271,11 +271,11 @@ def _keyed_element(schema: Schema, item: Json) -> str | None:
             value = of_key.default
         if isinstance(value, (dict, list)):
             return None
-        keys.append(f"{_text_of(name)}:{_text_of(_one_number(value))}")
+        keys.append(f"{json_text(name)}:{json_text(_one_number(value))}")
     return f"k:{{{','.join(keys)}}}" if keys else None
 
 
-def _text_of(value: str | int | float | bool | None) -> str:
+def json_text(value: str | int | float | bool | None) -> str:
     """Return a key in JSON; the same few come again and again."""
     is_long = isinstance(value, str) and len(value) > _CACHED_LENGTH_MAX
     return _ENCODER.encode(value) if is_long else _known_text(value)
