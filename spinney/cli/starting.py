@@ -14,7 +14,7 @@ import msgspec
 
 import spinney
 from spinney.app.datafolder import DataFolder, Holder
-from spinney.cli import failing, folders, probing, screen
+from spinney.cli import failing, folders, screen
 from spinney.cli.screen import BOLD, Screen
 from spinney.cli.usage import Usage
 from spinney.meta.errors import SpinneyError
@@ -127,6 +127,9 @@ def _start_detached(arguments: argparse.Namespace, folder: DataFolder, output: S
     )
     os.close(writing)
     os.close(log)
+
+    from spinney.cli import probing
+
     try:
         report = _heard(reading)
         if report.holder is not None:
