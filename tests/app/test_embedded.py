@@ -12,7 +12,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from spinney.app import embedded, pki
+from spinney.app import embedded, listeners, pki
 from spinney.app.datafolder import DataFolder, Held
 from spinney.app.embedded import Options
 from spinney.app.listeners import BadAddress, PortTaken
@@ -165,4 +165,4 @@ def test_a_world_that_cannot_listen_holds_nothing(tmp_path, host, error):
     ],
 )
 def test_what_only_this_machine_reaches_is_known(host, is_ours):
-    assert embedded.is_loopback(host) is is_ours
+    assert listeners.is_loopback(host) is is_ours
