@@ -271,6 +271,35 @@ def test_describe_tells_what_matters(here):
     ]
 
 
+def test_describe_tells_what_belongs_to_an_object(here):
+    """The pods and PodCliques of a set, as the server shows them."""
+    unprotected = SET.replace(
+        "name: chat\n",
+        "name: chat\n  annotations: {grove.io/disable-managed-resource-protection: 'true'}\n",
+        1,
+    )
+    here.done("apply -f -", unprotected)
+    clique = yaml.safe_load(CLIQUE)
+    clique["metadata"]["labels"] = {
+        "app.kubernetes.io/part-of": "chat",
+        "app.kubernetes.io/managed-by": "grove-operator",
+    }
+    here.done("apply -f -", json.dumps(clique))
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "lone-0", "labels": {"grove.io/podclique": "lone"}},
+        "spec": {"containers": [{"name": "c", "image": "example/c:1"}]},
+    }
+    here.done("apply -f -", json.dumps(pod))
+    lines = here.done("describe pcs chat").splitlines()
+    assert lines[lines.index("PodCliques:") + 2].split()[:2] == ["lone", "1"]
+    assert "Gangs:" not in lines
+    lines = here.done("describe pclq lone").splitlines()
+    assert lines[lines.index("Pods:") + 2].split()[:3] == ["lone-0", "0/1", "Pending"]
+    assert "  c      example/c:1   <none>" in here.done("describe pod lone-0")
+
+
 def test_describe_tells_events_and_conditions_and_no_secrets(here):
     document = {
         "apiVersion": "v1",
