@@ -27,6 +27,8 @@ LOG = logging.getLogger("spinney.server")
 BODY_SECONDS = 60
 """How long a client may take to send a body."""
 
+READ_SECONDS = 60.0
+
 _BROKEN_BODY = (
     ClientPayloadError,
     web_protocol.RequestPayloadError,
@@ -56,6 +58,9 @@ class Services(msgspec.Struct, frozen=True):
     world: World
     access: Access
     clock: Clock
+    read_seconds: float = READ_SECONDS
+    """How long a client of a long answer may read nothing."""
+
     compresses_locally: bool = False
     """Whether clients on this machine are compressed for too, which costs more than it saves."""
 
@@ -166,7 +171,16 @@ def whole_or_cut(request: web.BaseRequest) -> Iterator[None]:
     except ConnectionError:
         raise
     except Exception as error:
-        LOG.exception("an answer was cut short", extra={"object": request.path})
+        if isinstance(error, TimeoutError):
+            LOG.info("a client that reads nothing was cut", extra={"object": request.path})
+        else:
+            LOG.exception("an answer was cut short", extra={"object": request.path})
         if request.transport is not None:
             request.transport.abort()
         raise ConnectionResetError("the answer was cut short") from error
+
+
+async def write(response: web.StreamResponse, data: bytes, seconds: float) -> None:
+    """Write part of an answer; raises TimeoutError where the client reads nothing for so long."""
+    async with asyncio.timeout(seconds):
+        await response.write(data)

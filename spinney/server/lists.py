@@ -14,7 +14,7 @@ from spinney.meta.errors import Expired
 from spinney.registry import forms
 from spinney.registry.listing import ListPage, Selection
 from spinney.server import negotiation, parameters, replies, tables, watching
-from spinney.server.asking import Asked, Services, whole_or_cut
+from spinney.server.asking import Asked, Services, whole_or_cut, write
 from spinney.server.negotiation import Form
 from spinney.server.parameters import ListOptions
 from spinney.server.replies import Reply
@@ -83,9 +83,9 @@ async def _streamed(
         response.force_close()
     await response.prepare(asked.request)
     with whole_or_cut(asked.request):
-        await response.write(first)
+        await write(response, first, services.read_seconds)
         for piece in pieces:
-            await response.write(piece)
+            await write(response, piece, services.read_seconds)
             await services.clock.sleep(_NO_TIME)
         await response.write_eof()
     return response

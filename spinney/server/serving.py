@@ -31,7 +31,7 @@ from spinney.server import (
     reviews,
 )
 from spinney.server.access import ANONYMOUS, PUBLIC_PATHS, Access
-from spinney.server.asking import LOG, Asked, Services
+from spinney.server.asking import LOG, READ_SECONDS, Asked, Services
 from spinney.server.described import Described
 from spinney.server.objects import Objects
 from spinney.server.parts import Parts
@@ -56,10 +56,11 @@ class Server:
         *,
         backlog_bytes_max: int | None = None,
         header_seconds: float = connections.HEADER_SECONDS,
+        read_seconds: float = READ_SECONDS,
         compresses_locally: bool = False,
     ) -> None:
         """Serve to those who have access; nothing listens before `start`."""
-        services = Services(world, access, clock, compresses_locally)
+        services = Services(world, access, clock, read_seconds, compresses_locally)
         self._services = services
         self._watches = (
             Watches(services)

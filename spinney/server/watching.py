@@ -23,7 +23,7 @@ from spinney.registry import forms, selecting
 from spinney.registry import watching as registry_watching
 from spinney.registry.listing import Selection
 from spinney.server import negotiation, replies, tables
-from spinney.server.asking import LOG, Asked, Services, Timeout, whole_or_cut
+from spinney.server.asking import LOG, Asked, Services, Timeout, whole_or_cut, write
 from spinney.server.parameters import ListOptions
 from spinney.store.store import Event, Stored
 
@@ -126,11 +126,19 @@ class Lines:
 class Stream:
     """One client's watch. Implements the store's Watcher once it has caught up."""
 
-    def __init__(self, lines: Lines, request: web.BaseRequest, *, backlog_bytes_max: int) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        request: web.BaseRequest,
+        *,
+        backlog_bytes_max: int,
+        read_seconds: float,
+    ) -> None:
         """Belong to a request; nothing is sent before `open`."""
         self.lines = lines
         self._request = request
         self._backlog_bytes_max = backlog_bytes_max
+        self._read_seconds = read_seconds
         self._response = web.StreamResponse(
             headers={"Content-Type": negotiation.JSON, "Cache-Control": "no-cache, private"}
         )
@@ -150,19 +158,23 @@ class Stream:
     async def write(self, data: bytes) -> None:
         """Send as fast as the client reads."""
         if data:
-            await self._response.write(data)
+            await write(self._response, data, self._read_seconds)
 
     def deliver(self, events: Sequence[Event]) -> None:
         """Send a commit's events at once."""
         self.send(self.lines.of_events(events))
 
-    def send(self, data: bytes) -> None:
-        """Send at once; a client for whom too much waits is cut off."""
+    def end_if_left(self) -> None:
+        """End where the client is gone, which otherwise only the next event would find out."""
         transport = self._request.transport
-        if not data or self.ended.is_set():
-            return
         if transport is None or transport.is_closing():
             self.ended.set()
+
+    def send(self, data: bytes) -> None:
+        """Send at once; a client for whom too much waits is cut off."""
+        self.end_if_left()
+        transport = self._request.transport
+        if not data or self.ended.is_set() or transport is None:
             return
         transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
         if transport.get_write_buffer_size() > self._backlog_bytes_max:
@@ -199,9 +211,11 @@ class Watches:
         return len(self._open)
 
     async def run(self) -> None:
-        """Send bookmarks, for ever."""
+        """Send bookmarks, and end the watches whose clients left in silence; for ever."""
         while True:
             await self._services.clock.sleep(BOOKMARK_PERIOD)
+            for stream in list(self._open):
+                stream.end_if_left()
             for stream, sent in list(self._marked.items()):
                 if self._store.version > sent:
                     self._mark(stream)
@@ -225,7 +239,12 @@ class Watches:
         lines = Lines(kind, selection, form.shape, form.version, include, self._services.clock)
         check_version(options, self._store.version)
         initial, version = self._beginning(kind, selection, options)
-        stream = Stream(lines, asked.request, backlog_bytes_max=self._backlog_bytes_max)
+        stream = Stream(
+            lines,
+            asked.request,
+            backlog_bytes_max=self._backlog_bytes_max,
+            read_seconds=self._services.read_seconds,
+        )
         self._open.add(stream)
         try:
             await stream.open()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import clique, object_of, opened, running, story
+from registry_worlds import clique, object_of, opened, running, story
 
 from spinney.meta.errors import BadRequest, Invalid, MethodNotAllowed
 from spinney.meta.references import GroupKind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import ANNA, CONTROLLERS, KUBELET, clique, config_map, namespace, pod, story
+from registry_worlds import ANNA, CONTROLLERS, KUBELET, clique, config_map, namespace, pod, story
 
 from spinney.meta.errors import Conflict, Forbidden, NotFound
 from spinney.registry.requests import DeleteOptions, Request

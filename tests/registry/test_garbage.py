@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from worlds import config_map, namespace, opened, owner_of, running, service, story
+from registry_worlds import config_map, namespace, opened, owner_of, running, service, story
 
 from spinney.testing import loop
 from spinney.testing.entropy import SeededEntropy
@@ -296,8 +296,20 @@ async def _settled_one_by_one(world, random):
     await world.settle()
 
 
+_KEPT_BY_WHO_LETS_GO = (
+    3,
+    {0: [], 1: [], 2: [0, 1]},
+    [False, False, False],
+    [(0, "Foreground"), (1, "Orphan")],
+)
+
+
 @pytest.mark.law
 @given(forests(), st.integers(0, 1000))
+@example(_KEPT_BY_WHO_LETS_GO, 0)
+@example(_KEPT_BY_WHO_LETS_GO, 1)
+@example(_KEPT_BY_WHO_LETS_GO, 2)
+@example(_KEPT_BY_WHO_LETS_GO, 3)
 def test_the_order_in_which_it_looks_changes_nothing(forest, seed):
     async def tell(settle):
         world, _, _ = await _grown(*forest, seed=1, settle=settle)

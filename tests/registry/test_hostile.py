@@ -5,9 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from worlds import CONTROLLERS, POD_KIND, clique, config_map, event, opened, pod, service, story
+from registry_worlds import (
+    CONTROLLERS,
+    POD_KIND,
+    clique,
+    config_map,
+    event,
+    opened,
+    pod,
+    service,
+    story,
+)
 
 from spinney.meta.errors import ApiError, BadRequest, TooLarge
 from spinney.meta.patches import apply as server_side_apply
@@ -181,8 +191,17 @@ _WRITES = st.lists(
 )
 
 
+_CROWD = [(f"m{number}", "status", {"phase": "ab"[number % 2]}, False) for number in range(12)]
+_OTHERS = [
+    (f"m{number}", "metadata", {"phase": "ab"[number % 2], "podIP": "a"}, False)
+    for number in range(6)
+]
+
+
 @pytest.mark.law
 @given(_WRITES)
+@example(_CROWD + _OTHERS)
+@example([entry for pair in zip(_CROWD, _OTHERS * 2, strict=True) for entry in pair])
 def test_a_changes_claims_are_what_tracking_finds(writes):
     claimer = Claimer()
     found = claimer.of_new(POD_KIND, pod(labels={"a": "b"}), "kubectl", START)
@@ -198,9 +217,10 @@ def test_a_changes_claims_are_what_tracking_finds(writes):
             continue
         after = found
         if part == "status":
-            after = {**after, "status": content}
+            after = {**after, "status": {**after.get("status", {}), manager: "x", **content}}
         if part in ("metadata", "both"):
-            after = {**after, "metadata": {**after["metadata"], "labels": dict(content)}}
+            labels = {**content, manager: "x"}
+            after = {**after, "metadata": {**after["metadata"], "labels": labels}}
         if part in ("spec", "both"):
             after = {**after, "spec": {**pod()["spec"], **content}}
         subresource = part if part == "status" else ""

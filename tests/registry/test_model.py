@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from worlds import clique, opened, owner_of
+from registry_worlds import clique, opened, owner_of
 
 from spinney.meta.errors import AlreadyExists, ApplyConflict, Conflict, Invalid, NotFound
 from spinney.ports import Change, Identity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import (
+from registry_worlds import (
     ANNA,
     CONTROLLERS,
     KUBELET,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from worlds import CONTROLLERS, POD, TestWorld, clique, config_map, owner_of, pod, story
+from registry_worlds import CONTROLLERS, POD, TestWorld, clique, config_map, owner_of, pod, story
 
 from spinney.meta.errors import BadRequest, Conflict, NotFound, StorageFull
 from spinney.meta.references import GroupKind, Precondition, Ref

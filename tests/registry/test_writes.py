@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from worlds import (
+from registry_worlds import (
     ANNA,
     CONTROLLERS,
     cause,

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 
 import pytest
-from worlds import ANNA, KUBELET, cause, object_of, opened, pod, service, story
+from registry_worlds import ANNA, KUBELET, cause, object_of, opened, pod, service, story
 
 from spinney.meta.errors import Conflict, Forbidden, Internal, Invalid, NotFound, TooManyRequests
 from spinney.meta.references import Precondition

@@ -268,13 +268,28 @@ async def _chunk(reader):
 
 @story
 async def test_a_client_that_goes_away_is_forgotten(client):
+    attached = client.store.statistics().watchers
     async with client.watch(f"{CONFIGS}?watch=1&resourceVersion={client.store.version}"):
-        pass
+        while client.store.statistics().watchers == attached:
+            await client.get("/version")
     for _ in range(200):
         if not client.server.watch_count:
             break
         await client.post(CONFIGS, config("a"))
         await client.do("DELETE", f"{CONFIGS}/a")
+    assert client.server.watch_count == 0
+    assert client.store.statistics().watchers == attached
+
+
+@story
+async def test_a_client_that_leaves_in_silence_is_forgotten_within_a_minute(client):
+    async with client.watch(f"{CONFIGS}?watch=1&resourceVersion={client.store.version}"):
+        pass
+    for _ in range(20):
+        if not client.server.watch_count:
+            break
+        client.clock.advance(minutes(1))
+        await client.get("/version")
     assert client.server.watch_count == 0
 
 
