@@ -210,6 +210,20 @@ def test_get_shows_tables(here):
     assert any(line.split()[:2] == [here.namespace, "longer"] for line in everywhere)
 
 
+def test_get_shows_more_columns_when_asked_for(here):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "example/c:1"}]},
+    }
+    here.done("apply -f -", json.dumps(pod))
+    headings = here.done("get pods").splitlines()[0].split()
+    assert headings == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    wide = here.done("get pods -o wide").splitlines()[0].split()
+    assert wide[:7] == [*headings, "IP", "NODE"]
+
+
 def test_get_shows_several_kinds(here):
     here.done("apply -f -", SET)
     here.done("apply -f -", config_map("a"))
@@ -506,6 +520,7 @@ def test_edit_lays_the_change_over_what_another_changed(here, editor):
     assert here.done("edit cm a", SPINNEY_EDITOR=editor(command)) == "configmap/a edited\n"
     data = json.loads(here.done("get cm a -o jsonpath={.data}"))
     assert data == {"k": "mine", "other": "2"}
+    assert "# Below: your change on what it is now." in editor.shown.read_text()
 
 
 @pytest.mark.parametrize(("name", "told"), [("false", "ended with exit code 1"), ("/no", "cannot")])
