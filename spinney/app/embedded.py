@@ -21,7 +21,7 @@ from datetime import timedelta
 import yaml
 
 import spinney
-from spinney.app import credentials, files, pki
+from spinney.app import credentials, files, listeners, pki
 from spinney.app.credentials import Tokens
 from spinney.app.datafolder import DataFolder, Holder, Lock
 from spinney.app.listeners import BadAddress, PortTaken
@@ -198,16 +198,6 @@ async def open_embedded(
     return embedded
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _access(tokens: Tokens) -> Access:
     return Access(
         (
@@ -219,7 +209,7 @@ def _access(tokens: Tokens) -> Access:
 
 def _names_of(host: str) -> tuple[str, ...]:
     """Return what the server is reached by, beyond loopback, when it listens on a host."""
-    if is_loopback(host):
+    if listeners.is_loopback(host):
         return ()
     if not _is_everywhere(host):
         return (host,)
@@ -249,7 +239,7 @@ def _reached_by(host: str) -> str:
 
 
 def _settle_garbage_collector() -> None:
-    """Take what was loaded out of what Python searches for garbage."""
-    gc.set_threshold(*GC_THRESHOLDS)
-    gc.collect()
+    """Take what was loaded out of what Python searches for garbage, and search on."""
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()

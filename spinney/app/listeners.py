@@ -1,8 +1,9 @@
-"""Who listens on a port of this machine, as far as Linux tells."""
+"""Addresses to listen on: who reaches them, and who has them already, as far as Linux tells."""
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,16 @@ class PortTaken(SpinneyError):
 
 class BadAddress(SpinneyError):
     """The user: an address that this machine cannot listen on."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def process_on(port: int) -> tuple[int, str] | None:

@@ -1,7 +1,7 @@
 """The process of an embedded world: its loop, its signals, its end.
 
-The first Ctrl-C or SIGTERM lets open requests end; the second ends the process at once, which
-loses nothing that was acknowledged.
+The first Ctrl-C, SIGTERM or SIGHUP lets open requests end; the second ends the process at once,
+which loses nothing that was acknowledged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from spinney.app.real import SystemClock, SystemEntropy
 
 LOG = logging.getLogger("spinney.app")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends it well; of these, one that is ignored (nohup) stays ignored."""
+
 T = TypeVar("T")
 
 
@@ -62,6 +64,8 @@ async def _serve(
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            continue
         loop.add_signal_handler(number, _stop, number, stopping)
     world = await embedded.open_embedded(folder, options, SystemClock(), SystemEntropy())
     keeping = loop.create_task(world.run(), name="keeping")

@@ -35,9 +35,12 @@ class VerbParser(Parser):
             return super().parse_known_args(args, namespace)
         self._is_within = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._is_within = False
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 class Verbs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -13,8 +14,9 @@ import sys
 import msgspec
 
 import spinney
+from spinney.app import listeners
 from spinney.app.datafolder import DataFolder, Holder
-from spinney.cli import failing, folders, probing, screen
+from spinney.cli import failing, folders, screen
 from spinney.cli.screen import BOLD, Screen
 from spinney.cli.usage import Usage
 from spinney.meta.errors import SpinneyError
@@ -49,6 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
             )
     folder = folders.data(arguments)
     output = screen.for_call(arguments)
+    if not listeners.is_loopback(host) and arguments.report_to is None:
+        output.warn(
+            f"listening beyond this machine: whoever has the token of {folder.kubeconfig} "
+            "may change everything."
+        )
     if arguments.detach:
         return _start_detached(arguments, folder, output)
     return _serve(arguments, folder, output, host, port)
@@ -65,24 +72,25 @@ def _address(text: str) -> tuple[str, int]:
 def _serve(
     arguments: argparse.Namespace, folder: DataFolder, output: Screen, host: str, port: int
 ) -> int:
-    from spinney.app import embedded, process
+    gc.disable()  # there is no garbage to find before the world is loaded, which turns it on
+
+    from spinney.app import process
     from spinney.app.embedded import Embedded, Options
 
     def on_up(world: Embedded) -> None:
         if arguments.report_to is not None:
+            os.chdir(folder.root)
             _report(arguments.report_to, Report(holder=world.holder))
             return
-        if not embedded.is_loopback(host):
-            output.warn(
-                f"listening beyond this machine: whoever has a token of {folder.tokens} "
-                "may change everything."
-            )
-        _tell(arguments, folder, world.holder, output)
-        output.note("Ctrl-C ends it.")
+        with contextlib.suppress(BrokenPipeError):
+            _tell(arguments, folder, world.holder, output)
+        output.aside.write("Ctrl-C ends it.\n")
+        output.aside.flush()
 
     def on_stopping() -> None:
         if arguments.report_to is None:
-            output.note("\nstopping (again to end at once)")
+            output.aside.write("\nstopping (again to end at once)\n")
+            output.aside.flush()
 
     options = Options(host=host, port=port, durability=arguments.durability)
     if arguments.report_to is None:
@@ -127,6 +135,9 @@ def _start_detached(arguments: argparse.Namespace, folder: DataFolder, output: S
     )
     os.close(writing)
     os.close(log)
+
+    from spinney.cli import probing
+
     try:
         report = _heard(reading)
         if report.holder is not None:

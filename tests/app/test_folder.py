@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import subprocess
@@ -54,28 +55,14 @@ def test_a_second_one_is_told_who_holds_it(folder):
     Lock.take(folder, ME).release()
 
 
-def test_whoever_looks_does_not_keep_another_from_starting(folder):
-    """`status` in a loop, while `up` takes the lock again and again."""
-    looking = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from pathlib import Path\n"
-            "from spinney.app.datafolder import DataFolder\n"
-            "folder = DataFolder(Path(sys.argv[1]))\n"
-            "print('looking', flush=True)\n"
-            "while True: folder.holder()",
-            folder.root,
-        ],
-        stdout=subprocess.PIPE,
-    )
-    try:
-        looking.stdout.readline()
-        for _ in range(20):
-            Lock.take(folder, ME).release()
-    finally:
-        looking.kill()
-        looking.communicate()
+def test_whoever_looks_does_not_keep_another_from_starting(folder, monkeypatch):
+    """`status` looks in the very moment `up` takes the lock."""
+    Lock.take(folder, ME).release()
+    looking = os.open(folder.lock, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr("time.sleep", lambda _seconds: fcntl.flock(looking, fcntl.LOCK_UN))
+    Lock.take(folder, ME).release()
+    os.close(looking)
 
 
 def test_a_killed_holder_holds_nothing(folder):

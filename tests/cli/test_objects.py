@@ -210,6 +210,20 @@ def test_get_shows_tables(here):
     assert any(line.split()[:2] == [here.namespace, "longer"] for line in everywhere)
 
 
+def test_get_shows_more_columns_when_asked_for(here):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "example/c:1"}]},
+    }
+    here.done("apply -f -", json.dumps(pod))
+    headings = here.done("get pods").splitlines()[0].split()
+    assert headings == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    wide = here.done("get pods -o wide").splitlines()[0].split()
+    assert wide[:7] == [*headings, "IP", "NODE"]
+
+
 def test_get_shows_several_kinds(here):
     here.done("apply -f -", SET)
     here.done("apply -f -", config_map("a"))
@@ -269,6 +283,35 @@ def test_describe_tells_what_matters(here):
     assert lines[start + 2].split() == [
         *("server", "server", "2", "2", "<none>", "example/server:1.0"),
     ]
+
+
+def test_describe_tells_what_belongs_to_an_object(here):
+    """The pods and PodCliques of a set, as the server shows them."""
+    unprotected = SET.replace(
+        "name: chat\n",
+        "name: chat\n  annotations: {grove.io/disable-managed-resource-protection: 'true'}\n",
+        1,
+    )
+    here.done("apply -f -", unprotected)
+    clique = yaml.safe_load(CLIQUE)
+    clique["metadata"]["labels"] = {
+        "app.kubernetes.io/part-of": "chat",
+        "app.kubernetes.io/managed-by": "grove-operator",
+    }
+    here.done("apply -f -", json.dumps(clique))
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "lone-0", "labels": {"grove.io/podclique": "lone"}},
+        "spec": {"containers": [{"name": "c", "image": "example/c:1"}]},
+    }
+    here.done("apply -f -", json.dumps(pod))
+    lines = here.done("describe pcs chat").splitlines()
+    assert lines[lines.index("PodCliques:") + 2].split()[:2] == ["lone", "1"]
+    assert "Gangs:" not in lines
+    lines = here.done("describe pclq lone").splitlines()
+    assert lines[lines.index("Pods:") + 2].split()[:3] == ["lone-0", "0/1", "Pending"]
+    assert "  c      example/c:1   <none>" in here.done("describe pod lone-0")
 
 
 def test_describe_tells_events_and_conditions_and_no_secrets(here):
@@ -477,6 +520,7 @@ def test_edit_lays_the_change_over_what_another_changed(here, editor):
     assert here.done("edit cm a", SPINNEY_EDITOR=editor(command)) == "configmap/a edited\n"
     data = json.loads(here.done("get cm a -o jsonpath={.data}"))
     assert data == {"k": "mine", "other": "2"}
+    assert "# Below: your change on what it is now." in editor.shown.read_text()
 
 
 @pytest.mark.parametrize(("name", "told"), [("false", "ended with exit code 1"), ("/no", "cannot")])

@@ -163,6 +163,48 @@ def test_a_signal_ends_it_well_in_the_foreground(world, number):
     watching.kill()
 
 
+def test_a_second_signal_ends_it_at_once(world):
+    """While a client that never ends its request keeps the first from ending it."""
+    process = world.start("up", "--listen", "127.0.0.1:0")
+    lines_until(process.stdout, "  spinney down")
+    address = status(world)["address"]
+    context = ssl.create_default_context(cafile=world.root / "pki" / "ca.crt")
+    port = int(address.rpartition(":")[2])
+    with (
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as slow,
+    ):
+        token = world.run("token").stdout.strip()
+        head = f"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        slow.sendall(
+            f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode()
+        )
+        assert world.run("get", "ns").returncode == 0
+        process.send_signal(signal.SIGINT)
+        lines_until(process.stderr, "stopping")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert status(world)["state"] == "down"
+    world.up()
+
+
+def test_a_world_open_to_others_is_warned_of(world):
+    done = world.run("up", "--detach", "--listen", "0.0.0.0:0")
+    assert done.stderr == (
+        f"Warning: listening beyond this machine: whoever has the token of {world.root}/kubeconfig "
+        "may change everything.\n"
+    )
+    assert status(world)["address"].startswith("https://127.0.0.1:")
+    assert world.run("get", "ns", "default", "-o", "name").stdout == "namespace/default\n"
+
+
+def test_a_world_does_not_end_with_its_reader(world):
+    process = world.start("up", "--listen", "127.0.0.1:0")
+    process.stdout.close()
+    lines_until(process.stderr, "Ctrl-C")
+    assert status(world)["state"] == "up"
+
+
 def test_a_command_that_is_interrupted_says_so_by_its_code(world):
     world.up()
     world.run("apply", "-f", "-", stdin=json.dumps(config_map("a")))

@@ -21,13 +21,13 @@ class World:
     def environment(self):
         kept = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG",)}
         home = str(self.root.parent)
-        return {**kept, "SPINNEY_DATA": str(self.root), "HOME": home, "PYTHONWARNINGS": "error"}
+        return {**kept, "SPINNEY_DATA": str(self.root), "HOME": home}
 
     def run(self, *words, stdin="", **environment):
         """Run the command as a process of its own."""
         return subprocess.run(
             [sys.executable, "-m", "spinney", *map(str, words)],
-            env={**self.environment, **environment},
+            env={**self.environment, "PYTHONWARNINGS": "error", **environment},
             input=stdin,
             capture_output=True,
             text=True,
