@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from worlds import ANNA, config_map, story
+from registry_worlds import ANNA, config_map, story
 
 from spinney.meta.errors import ApplyConflict
 from spinney.ports import Identity
