@@ -386,6 +386,18 @@ def test_delete_of_what_a_finalizer_holds_times_out(here):
     assert waiting.returncode == 0
 
 
+@pytest.mark.parametrize("word", ["", "..", "."])
+def test_delete_takes_no_name_that_means_more(here, word):
+    """As when a variable of the shell is not set."""
+    here.done("apply -f -", config_map("kept"))
+    code = main.run(["-n", here.namespace, "delete", "cm", word])
+    assert code == (2 if not word else 1)
+    nameless = json.loads(config_map("x"))
+    nameless["metadata"] = {"generateName": "x-"}
+    assert here.run("delete -f -", json.dumps(nameless))[0] == 1
+    assert here.done("get cm -o name") == "configmap/kept\n"
+
+
 def test_delete_can_be_tried(here):
     here.done("apply -f -", config_map("a"))
     assert here.done("delete cm a --dry-run=server") == 'configmap "a" deleted (server dry run)\n'
