@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, registry, starting, store
+from bench import admission, engine, registry, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
+    "engine": engine.run,
+    "registry": registry.run,
     "starting": starting.run,
     "store": store.run,
-    "registry": registry.run,
 }
 
 

@@ -258,7 +258,7 @@ def test_get_shows_objects_as_they_are(here):
 def test_nothing_is_told_aside(here):
     code, out, err = here.run("get pods")
     assert (code, out, err) == (0, "", f"No resources found in {here.namespace} namespace.\n")
-    assert here.run("get pods -A")[2] == "No resources found\n"
+    assert here.run("get leases -A")[2] == "No resources found\n"
 
 
 def test_a_watch_shows_what_changes(here):
