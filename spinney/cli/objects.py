@@ -105,7 +105,7 @@ def _declare_describe(verbs: Verbs) -> None:
 
 
 def _declare_delete(verbs: Verbs) -> None:
-    made = _add(verbs, "delete", _delete, "Delete objects: and wait until they are gone.")
+    made = _add(verbs, "delete", _delete, "Delete objects, and wait until they are gone.")
     _take_objects(made)
     _take_manifests(made)
     _take_selection(made)
@@ -124,7 +124,7 @@ def _declare_delete(verbs: Verbs) -> None:
     made.add_argument(
         "--wait",
         nargs="?",
-        const=True,
+        const="true",
         default=True,
         type=_yes_or_no,
         metavar="true|false",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeAlias
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
+
+TRUTHS = ("true", "false")
 
 EVERYWHERE = "everywhere"
 """The title of the options that may stand before and after a verb."""
@@ -35,12 +38,23 @@ class VerbParser(Parser):
             return super().parse_known_args(args, namespace)
         self._is_within = True
         try:
-            found, unknown = self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(
+                list(self._with_values(args or ())), namespace
+            )
         finally:
             self._is_within = False
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
+
+    def _with_values(self, words: Sequence[str]) -> Iterator[str]:
+        """Give an option that may stand alone its value, lest it take the next word for one."""
+        for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+            option = self._option_string_actions.get(word)
+            if option is None or option.nargs != "?" or following in (option.choices or TRUTHS):
+                yield word
+            else:
+                yield f"{word}={option.const}"
 
 
 class Verbs:

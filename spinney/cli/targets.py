@@ -62,6 +62,8 @@ async def named(session: Session, words: Sequence[str]) -> list[Target]:
     resources = await session.client.resources()
     if not words:
         raise Usage("say which kind is meant, such as podcliquesets (or pcs), or `all`")
+    if not all(words):
+        raise Usage("a kind or name is empty: is a variable of the shell not set?")
     if any("/" in word for word in words):
         pairs = [word.partition("/") for word in words]
         for word, (kind, slash, name) in zip(words, pairs, strict=True):

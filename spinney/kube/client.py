@@ -12,6 +12,7 @@ from spinney.kube import resources
 from spinney.kube.resources import Resource, Resources
 from spinney.kube.transport import JSON, Answer, Query, Transport
 from spinney.meta.documents import Document, Json, list_at, object_at, string_at
+from spinney.meta.errors import BadRequest, json_string
 from spinney.meta.records import Record
 
 TABLE = (
@@ -120,7 +121,7 @@ class Client:
         form: str = JSON,
     ) -> Document:
         """Return an object; raises NotFound."""
-        path = resource.path(namespace, name, subresource)
+        path = _place(resource, namespace, name, subresource)
         return (await self.transport.request("GET", path, accept=form)).document
 
     async def page(
@@ -180,7 +181,8 @@ class Client:
         subresource: str = "",
     ) -> Answer:
         """Replace an object; raises Conflict where it carries another version than the stored."""
-        path = resource.path(namespace, string_at(document, ["metadata", "name"]), subresource)
+        name = string_at(document, ["metadata", "name"])
+        path = _place(resource, namespace, name, subresource)
         return await self._write("PUT", path, document, JSON, write.query)
 
     async def patch(
@@ -195,7 +197,7 @@ class Client:
         subresource: str = "",
     ) -> Answer:
         """Patch an object; `form` is one of the content types above."""
-        path = resource.path(namespace, name, subresource)
+        path = _place(resource, namespace, name, subresource)
         return await self._write("PATCH", path, body, form, write.query)
 
     async def apply(
@@ -210,7 +212,7 @@ class Client:
     ) -> Answer:
         """Delete an object; `options` are those of a `DeleteOptions`."""
         body: Document = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        return await self._write("DELETE", resource.path(namespace, name), body, JSON, ())
+        return await self._write("DELETE", _place(resource, namespace, name), body, JSON, ())
 
     async def _write(
         self, method: str, path: str, body: Json, form: str, query: Sequence[tuple[str, str]]
@@ -221,6 +223,23 @@ class Client:
     async def raw(self, path: str) -> Document:
         """Return what a path answers, such as `/version`."""
         return (await self.transport.request("GET", path)).document
+
+
+def _place(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
+    """Return where an object is; raises BadRequest for a name that would lead elsewhere.
+
+    Without one, or with "..", a request for an object would be one for all of them, or for their
+    namespace.
+    """
+    if not name:
+        raise BadRequest(f"resource name may not be empty ({resource.full_name})")
+    for text in (name, namespace):
+        if text in (".", "..") or "/" in text or "%" in text:
+            raise BadRequest(
+                f"invalid resource name {json_string(text)}: "
+                "must not be '.' or '..', nor contain '/' or '%'"
+            )
+    return resource.path(namespace, name, subresource)
 
 
 def _first(preferred: str, versions: list[str]) -> list[str]:

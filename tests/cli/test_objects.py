@@ -258,7 +258,7 @@ def test_get_shows_objects_as_they_are(here):
 def test_nothing_is_told_aside(here):
     code, out, err = here.run("get pods")
     assert (code, out, err) == (0, "", f"No resources found in {here.namespace} namespace.\n")
-    assert here.run("get pods -A")[2] == "No resources found\n"
+    assert here.run("get leases -A")[2] == "No resources found\n"
 
 
 def test_a_watch_shows_what_changes(here):
@@ -384,6 +384,18 @@ def test_delete_of_what_a_finalizer_holds_times_out(here):
     here.done("apply -f -", json.dumps(document))
     assert waiting.communicate(timeout=40)[0] == "configmap/held deleted\n"
     assert waiting.returncode == 0
+
+
+@pytest.mark.parametrize("word", ["", "..", "."])
+def test_delete_takes_no_name_that_means_more(here, word):
+    """As when a variable of the shell is not set."""
+    here.done("apply -f -", config_map("kept"))
+    code = main.run(["-n", here.namespace, "delete", "cm", word])
+    assert code == (2 if not word else 1)
+    nameless = json.loads(config_map("x"))
+    nameless["metadata"] = {"generateName": "x-"}
+    assert here.run("delete -f -", json.dumps(nameless))[0] == 1
+    assert here.done("get cm -o name") == "configmap/kept\n"
 
 
 def test_delete_can_be_tried(here):

@@ -42,6 +42,24 @@ def test_what_stands_after_the_verb_wins():
 
 
 @pytest.mark.parametrize(
+    ("line", "wait", "dry_run"),
+    [
+        ("delete cm a", True, "none"),
+        ("delete --wait cm a", True, "none"),
+        ("delete --wait=false cm a", False, "none"),
+        ("delete --wait false cm a", False, "none"),
+        ("delete cm a --wait", True, "none"),
+        ("delete --dry-run cm a", True, "client"),
+        ("delete --dry-run server cm a", True, "server"),
+        ("delete cm a --dry-run", True, "client"),
+    ],
+)
+def test_an_option_that_may_stand_alone_takes_no_name_for_its_value(line, wait, dry_run):
+    found = parsed(*line.split())
+    assert (found.objects, found.wait, found.dry_run) == (["cm", "a"], wait, dry_run)
+
+
+@pytest.mark.parametrize(
     ("text", "duration"),
     [("90s", timedelta(seconds=90)), ("1h30m", timedelta(minutes=90)), ("5", timedelta(seconds=5))],
 )

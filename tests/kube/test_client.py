@@ -21,6 +21,7 @@ from spinney.kube.watching import ADDED, DELETED, MODIFIED, Watch
 from spinney.meta.errors import (
     AlreadyExists,
     ApplyConflict,
+    BadRequest,
     Conflict,
     Expired,
     Forbidden,
@@ -100,6 +101,30 @@ def test_an_object_lives(tmp_path):
         await client.delete(resource, "default", "a", {})
         with pytest.raises(NotFound, match='configmaps "a" not found'):
             await client.get(resource, "default", "a")
+
+    against_world(tmp_path, test)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../namespaces/default", "a%2fb"])
+def test_a_name_never_leads_elsewhere(tmp_path, name):
+    """No name, or one of dots, would delete all objects, or their namespace."""
+
+    async def test(client):
+        resource = await config_maps(client)
+        await client.create(resource, "default", config_map("kept"), Write())
+        for ask in (
+            client.get(resource, "default", name),
+            client.delete(resource, "default", name, {}),
+            client.patch(resource, "default", name, {}, Write()),
+            client.replace(resource, "default", {"metadata": {"name": name}}, Write()),
+            client.apply(resource, "default", {"metadata": {"name": name}}, Write()),
+        ):
+            with pytest.raises(BadRequest, match="resource name"):
+                await ask
+        if name:
+            with pytest.raises(BadRequest, match="resource name"):
+                await client.delete(resource, name, "kept", {})
+        assert len(await client.objects(resource, Selection())) == 1
 
     against_world(tmp_path, test)
 
