@@ -57,8 +57,19 @@ def run(words: Sequence[str]) -> int:
     return code
 
 
+def _open_outputs() -> None:
+    """Let everything be written: in UTF-8 whatever the locale, and nowhere where it is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        else:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 def main() -> int:
     """Run the command line; returns the exit code."""
+    _open_outputs()
     words = sys.argv[1:]
     if COMPLETION_VARIABLE in os.environ:
         sys.stdout.write("".join(f"{word}\n" for word in completing.answers(parser(), words)))
