@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import cast
 
-from bench.serving import HOST, TOKEN, Running
+from bench.serving import HOST, Running
 
 _END = b"\r\n\r\n"
 _LAST = b"0\r\n\r\n"
@@ -19,10 +19,10 @@ _LAST = b"0\r\n\r\n"
 _LENGTH = b"content-length:"
 
 
-def request(method: str, path: str, body: bytes = b"") -> bytes:
+def request(server: Running, method: str, path: str, body: bytes = b"") -> bytes:
     """Return a request as it goes over the wire."""
     head = (
-        f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {server.token}\r\n"
         "User-Agent: bench/1\r\nAccept: application/json\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
@@ -136,7 +136,7 @@ async def watching(server: Running, count: int, path: str) -> list[Watching]:
     watches = []
     for _ in range(count):
         _, watch = await loop.create_connection(Watching, HOST, server.port, ssl=server.tls)
-        await watch.ask(request("GET", path), b"200 OK")
+        await watch.ask(request(server, "GET", path), b"200 OK")
         watches.append(watch)
     return watches
 

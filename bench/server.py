@@ -43,16 +43,18 @@ WRITES = 20
 _Best = dict[tuple[str, int], tuple[float, float]]
 
 
-def _creations(owners: Sequence[str], first: int = 0) -> Iterator[bytes]:
+def _creations(server: Running, owners: Sequence[str]) -> Iterator[bytes]:
     """Yield requests that create pods of 5 KB, each with its name in it, as gangs have them."""
     texts = [_text(place, uid) for place, uid in enumerate(owners)]
-    for number in itertools.count(first):
+    for number in itertools.count():
         place = number % len(texts)
-        yield _creation(place, texts[place].replace(b"%NAME%", b"chat-0-decode-%08d" % number))
+        yield _creation(
+            server, place, texts[place].replace(b"%NAME%", b"chat-0-decode-%08d" % number)
+        )
 
 
-def _creation(place: int, body: bytes) -> bytes:
-    return loading.request("POST", f"/api/v1/namespaces/team-{place}/pods", body)
+def _creation(server: Running, place: int, body: bytes) -> bytes:
+    return loading.request(server, "POST", f"/api/v1/namespaces/team-{place}/pods", body)
 
 
 def _text(place: int, owner_uid: str) -> bytes:
@@ -80,11 +82,11 @@ _OWN_NAME: Document = {"name": "POD_NAME", "value": "%NAME%"}
 async def _rates(spinney: Running, echo: Running) -> _Best:
     """Return the best rate, and the least CPU, of each server at each concurrency."""
     best: _Best = {}
-    creations = _creations(spinney.owners)
+    creations = {server: _creations(server, spinney.owners) for server in (spinney, echo)}
     for _ in range(ROUNDS):
         for count in CONCURRENCIES:
             for name, server, status in (("spinney", spinney, 201), ("echo", echo, 200)):
-                found = await loading.rate(server, count, creations, SECONDS, status)
+                found = await loading.rate(server, count, creations[server], SECONDS, status)
                 rate, cpu = best.get((name, count), (0.0, float("inf")))
                 best[name, count] = max(rate, found[0]), min(cpu, found[1])
     return best
@@ -110,7 +112,7 @@ def _told_rates(best: _Best) -> Iterator[str]:
 async def _fill(server: Running, count: int) -> None:
     """Create so many pods."""
     connections = await loading.connected(server, 50)
-    left = itertools.islice(_creations(server.owners), count)
+    left = itertools.islice(_creations(server, server.owners), count)
 
     async def create(connection: loading.Connection) -> None:
         for asked in left:
@@ -127,7 +129,7 @@ async def _answered(server: Running, path: str) -> tuple[float, float, int]:
     least = least_cpu = float("inf")
     for _ in range(LISTS):
         before, began = await server.cpu_seconds(), time.perf_counter()
-        assert await connection.ask(loading.request("GET", path)) == 200
+        assert await connection.ask(loading.request(server, "GET", path)) == 200
         least = min(least, time.perf_counter() - began)
         least_cpu = min(least_cpu, await server.cpu_seconds() - before)
     connection.close()
@@ -154,7 +156,7 @@ async def _telling(spinney: Running) -> str:
     used = 0.0
     for number in range(WRITES):
         name = f"told-{number}"
-        asked = _creation(0, _text(0, spinney.owners[0]).replace(b"%NAME%", name.encode()))
+        asked = _creation(spinney, 0, _text(0, spinney.owners[0]).replace(b"%NAME%", name.encode()))
         waiting = [watch.ask(b"", f'"name":"{name}"'.encode()) for watch in watches]
         before, began = await spinney.cpu_seconds(), time.perf_counter()
         assert await connection.ask(asked) == 201
