@@ -1,0 +1,148 @@
+"""The documents of PodCliques and of scaling groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spinney.api import labels
+from spinney.api.podclique import PodClique
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.templates import PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
+from spinney.decisions import places, revisions, startup
+from spinney.decisions.making import environment, owning
+from spinney.decisions.places import CliquePlace, GroupPlace
+from spinney.meta import records
+from spinney.meta.documents import Document
+from spinney.meta.metadata import ObjectMeta
+from spinney.meta.references import GroupKind
+
+API_VERSION = "grove.io/v1alpha1"
+SET = GroupKind(group="grove.io", kind="PodCliqueSet")
+GROUP = GroupKind(group="grove.io", kind="PodCliqueScalingGroup")
+CLIQUE = GroupKind(group="grove.io", kind="PodClique")
+
+
+def podclique(
+    set_: PodCliqueSet,
+    template: PodCliqueSetTemplateSpec,
+    place: CliquePlace,
+    group: ObjectMeta | None = None,
+) -> Document:
+    """Return the PodClique of a place, from the template its set replica runs.
+
+    `group` is the metadata of the scaling group that owns it, where it is in one.
+    """
+    clique = places.clique_of(template, place.clique)
+    assert clique is not None, f"{place.name} is of no clique of its set"
+    owner = owning.owner_reference(SET, set_.metadata)
+    if group is not None:
+        owner = owning.owner_reference(GROUP, group)
+    metadata: Document = {
+        "name": place.name,
+        "namespace": set_.metadata.namespace,
+        "labels": {**_labels(template, clique, place)},
+        "ownerReferences": [owner],
+        "finalizers": [labels.CLIQUE_FINALIZER],
+    }
+    annotations = _annotations(clique)
+    if annotations:
+        metadata["annotations"] = {**annotations}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": CLIQUE.kind,
+        "metadata": metadata,
+        "spec": _spec(template, clique, place),
+    }
+
+
+def _labels(
+    template: PodCliqueSetTemplateSpec, clique: PodCliqueTemplateSpec, place: CliquePlace
+) -> Mapping[str, str]:
+    if place.group is None:
+        own = labels.standalone_clique(
+            place.set_name, place.set_replica_index, place.name, place.podgang
+        )
+    else:
+        own = labels.grouped_clique(
+            place.set_name,
+            place.set_replica_index,
+            place.group.name,
+            place.group_replica_index,
+            place.name,
+            place.podgang,
+            place.base_podgang,
+        )
+    stamp = {labels.POD_TEMPLATE_HASH: revisions.pod_template_hash(template, clique)}
+    return {**clique.labels, **own, **stamp}
+
+
+def _annotations(clique: PodCliqueTemplateSpec) -> dict[str, str]:
+    return {key: value for key, value in clique.annotations.items() if key != labels.TOPOLOGY_NAME}
+
+
+def _spec(
+    template: PodCliqueSetTemplateSpec, clique: PodCliqueTemplateSpec, place: CliquePlace
+) -> Document:
+    pod_spec = clique.spec.pod_spec
+    if place.group is not None:
+        counts = (places.clique_of(template, name) for name in place.group.config.clique_names)
+        pod_count = sum(found.spec.replicas for found in counts if found is not None)
+        pod_spec = environment.injected(pod_spec, environment.of_group(pod_count))
+    spec: Document = {
+        "roleName": clique.spec.role_name,
+        "podSpec": pod_spec,
+        "replicas": clique.spec.replicas,
+        "minAvailable": min_available(clique),
+    }
+    waits_for = startup.starts_after(template, place)
+    if waits_for:
+        spec["startsAfter"] = [*waits_for]
+    if clique.spec.auto_scaling_config is not None:
+        spec["autoScalingConfig"] = records.encode(clique.spec.auto_scaling_config)
+    return spec
+
+
+def min_available(clique: PodCliqueTemplateSpec | PodClique) -> int:
+    """Return how many pods a clique needs (rule 1.6)."""
+    least = clique.spec.min_available
+    return clique.spec.replicas if least is None else least
+
+
+def scaling_group(set_: PodCliqueSet, place: GroupPlace) -> Document:
+    """Return a scaling group as it is made; its replicas are its own from then on."""
+    config = place.config
+    set_name = set_.metadata.name
+    metadata: Document = {
+        "name": place.name,
+        "namespace": set_.metadata.namespace,
+        "labels": {
+            **labels.defaults(set_name),
+            labels.NAME: place.name,
+            labels.COMPONENT: labels.Component.SCALING_GROUP,
+            labels.SET_REPLICA_INDEX: str(place.set_replica_index),
+        },
+        "ownerReferences": [owning.owner_reference(SET, set_.metadata)],
+        "finalizers": [labels.GROUP_FINALIZER],
+    }
+    annotations = group_annotations(set_, place)
+    if annotations:
+        metadata["annotations"] = {**annotations}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": GROUP.kind,
+        "metadata": metadata,
+        "spec": {
+            "replicas": config.replicas,
+            "minAvailable": config.min_available,
+            "cliqueNames": [*config.clique_names],
+        },
+    }
+
+
+def group_annotations(set_: PodCliqueSet, place: GroupPlace) -> dict[str, str]:
+    """Return a group's annotations: its own, and the set's NVLink group where it names none."""
+    inherited = set_.metadata.annotations.get(labels.MNNVL_GROUP)
+    own = {**place.config.annotations}
+    if inherited is not None:
+        own.setdefault(labels.MNNVL_GROUP, inherited)
+    return own

@@ -1,0 +1,137 @@
+"""Places: which PodCliques, groups and gangs a set consists of, by name and index.
+
+Everything here is computed from the set's template and the counts there are; nothing is parsed
+back out of a name. Letters as in `api/names.py`: `i` a set replica, `j` a group replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from spinney.api import names
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.templates import (
+    PodCliqueScalingGroupConfig,
+    PodCliqueSetTemplateSpec,
+    PodCliqueTemplateSpec,
+)
+from spinney.meta.records import Record
+
+
+class GroupPlace(Record):
+    """One scaling group of one set replica."""
+
+    name: str
+    """Its full name."""
+
+    set_name: str
+    set_replica_index: int
+    config: PodCliqueScalingGroupConfig
+
+    def gang(self, group_replica_index: int) -> str:
+        """Return the gang a copy of the group is placed with."""
+        above = group_replica_index - self.config.min_available
+        if above < 0:
+            return names.base_podgang(self.set_name, self.set_replica_index)
+        return names.scaled_podgang(self.name, above)
+
+
+class CliquePlace(Record):
+    """One PodClique of a set: a clique of the template, in one set and maybe one group replica."""
+
+    name: str
+    """Its full name."""
+
+    set_name: str
+    set_replica_index: int
+    clique: str
+    """The clique's name in the template."""
+
+    podgang: str
+    base_podgang: str
+    group: GroupPlace | None = None
+    group_replica_index: int = 0
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether it is placed with a gang of its own above the floor."""
+        return self.podgang != self.base_podgang
+
+
+def grouped_cliques(template: PodCliqueSetTemplateSpec) -> frozenset[str]:
+    """Return the cliques that belong to a group."""
+    return frozenset(
+        name for group in template.pod_clique_scaling_groups for name in group.clique_names
+    )
+
+
+def standalone_cliques(template: PodCliqueSetTemplateSpec) -> tuple[PodCliqueTemplateSpec, ...]:
+    """Return the cliques outside any group, in order."""
+    grouped = grouped_cliques(template)
+    return tuple(clique for clique in template.cliques if clique.name not in grouped)
+
+
+def clique_of(template: PodCliqueSetTemplateSpec, name: str) -> PodCliqueTemplateSpec | None:
+    """Return the clique of a name, exactly."""
+    return next((clique for clique in template.cliques if clique.name == name), None)
+
+
+def group_of(
+    template: PodCliqueSetTemplateSpec, clique_name: str
+) -> PodCliqueScalingGroupConfig | None:
+    """Return the group a clique belongs to, None where it stands by itself."""
+    return next(
+        (g for g in template.pod_clique_scaling_groups if clique_name in g.clique_names), None
+    )
+
+
+def standalone_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[CliquePlace]:
+    """Yield the PodCliques of a set replica outside any group, in the template's order."""
+    set_name = set_.metadata.name
+    base = names.base_podgang(set_name, set_replica_index)
+    for clique in standalone_cliques(set_.spec.template):
+        yield CliquePlace(
+            name=names.clique(set_name, set_replica_index, clique.name),
+            set_name=set_name,
+            set_replica_index=set_replica_index,
+            clique=clique.name,
+            podgang=base,
+            base_podgang=base,
+        )
+
+
+def group_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[GroupPlace]:
+    """Yield the scaling groups of a set replica, in the template's order."""
+    set_name = set_.metadata.name
+    for config in set_.spec.template.pod_clique_scaling_groups:
+        yield GroupPlace(
+            name=names.scaling_group(set_name, set_replica_index, config.name),
+            set_name=set_name,
+            set_replica_index=set_replica_index,
+            config=config,
+        )
+
+
+def grouped_places(group: GroupPlace, indexes: Iterable[int]) -> Iterator[CliquePlace]:
+    """Yield the PodCliques of copies of a group, copy by copy, in the order of the group."""
+    base = names.base_podgang(group.set_name, group.set_replica_index)
+    for index in indexes:
+        gang = group.gang(index)
+        for clique in group.config.clique_names:
+            yield CliquePlace(
+                name=names.grouped_clique(group.name, index, clique),
+                set_name=group.set_name,
+                set_replica_index=group.set_replica_index,
+                clique=clique,
+                podgang=gang,
+                base_podgang=base,
+                group=group,
+                group_replica_index=index,
+            )
+
+
+def base_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[CliquePlace]:
+    """Yield the PodCliques of a base gang: those outside groups, then each group's floor."""
+    yield from standalone_places(set_, set_replica_index)
+    for group in group_places(set_, set_replica_index):
+        yield from grouped_places(group, range(group.config.min_available))
