@@ -31,14 +31,15 @@ def starts_after(template: PodCliqueSetTemplateSpec, place: CliquePlace) -> tupl
     found = (
         name
         for parent in parents(template, place.clique)
-        for name in _full_names(template, place, parent)
+        for name in full_names(template, place, parent)
     )
     return tuple(dict.fromkeys(found))
 
 
-def _full_names(
+def full_names(
     template: PodCliqueSetTemplateSpec, place: CliquePlace, parent: str
 ) -> Iterator[str]:
+    """Yield the PodCliques that a parent of the template stands for, seen from a place."""
     if place.is_scaled:
         group = place.group
         if group is not None and parent in group.config.clique_names:
