@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import TypeVar
 
+import msgspec
+
+from spinney.api import names
+from spinney.api.core.configuration import Secret, ServiceAccount
+from spinney.api.core.controllerrevision import ControllerRevision
+from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
+from spinney.api.core.roles import Role, RoleBinding
+from spinney.api.core.services import Service
+from spinney.api.podclique import PodClique
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.controllers import lookups
+from spinney.decisions import sets
+from spinney.decisions.making import owning
+from spinney.decisions.sets import Observation
+from spinney.decisions.settings import DEFAULTS, Settings
+from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
+from spinney.meta.references import GroupKind, Ref
+from spinney.ports import Reader
 
 R = TypeVar("R", bound=Record)
 
