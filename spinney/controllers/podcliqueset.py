@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from spinney.api import names
+from spinney.api import groupkinds, names
 from spinney.api.core.configuration import Secret, ServiceAccount
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
@@ -31,18 +31,18 @@ from spinney.ports import Reader
 R = TypeVar("R", bound=Record)
 
 _SUPPORT: tuple[tuple[GroupKind, type[Record]], ...] = (
-    (sets.ACCOUNT, ServiceAccount),
-    (sets.ROLE, Role),
-    (sets.ROLE_BINDING, RoleBinding),
-    (sets.SECRET, Secret),
+    (groupkinds.SERVICE_ACCOUNT, ServiceAccount),
+    (groupkinds.ROLE, Role),
+    (groupkinds.ROLE_BINDING, RoleBinding),
+    (groupkinds.SECRET, Secret),
 )
 _RECORDS: dict[GroupKind, type[Record]] = {
-    sets.CLIQUE: PodClique,
-    sets.GROUP: PodCliqueScalingGroup,
-    sets.GANG: PodGang,
-    sets.SERVICE: Service,
-    sets.AUTOSCALER: HorizontalPodAutoscaler,
-    sets.REVISION: ControllerRevision,
+    groupkinds.CLIQUE: PodClique,
+    groupkinds.SCALING_GROUP: PodCliqueScalingGroup,
+    groupkinds.GANG: PodGang,
+    groupkinds.SERVICE: Service,
+    groupkinds.AUTOSCALER: HorizontalPodAutoscaler,
+    groupkinds.REVISION: ControllerRevision,
     **dict(_SUPPORT),
 }
 
@@ -86,10 +86,10 @@ def _present(reader: Reader, set_: PodCliqueSet) -> Iterator[Ref]:
     """Yield what there is of the objects that all replicas share."""
     set_name, namespace = set_.metadata.name, set_.metadata.namespace
     for kind, name in (
-        (sets.ACCOUNT, names.service_account(set_name)),
-        (sets.ROLE, names.role(set_name)),
-        (sets.ROLE_BINDING, names.role(set_name)),
-        (sets.SECRET, names.token_secret(set_name)),
+        (groupkinds.SERVICE_ACCOUNT, names.service_account(set_name)),
+        (groupkinds.ROLE, names.role(set_name)),
+        (groupkinds.ROLE_BINDING, names.role(set_name)),
+        (groupkinds.SECRET, names.token_secret(set_name)),
     ):
         metadata = _metadata(reader, kind, namespace, name)
         if metadata is not None and owning.is_owned_by(metadata, set_.metadata.uid):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique, PodCliqueStatus
 from spinney.api.podcliqueset import PodCliqueSet
@@ -22,7 +22,6 @@ from spinney.decisions.clique_status import COUNTERS
 from spinney.decisions.making import claims
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import pods as pod_documents
-from spinney.decisions.making.cliques import CLIQUE
 from spinney.decisions.making.pods import Wait
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
@@ -30,9 +29,8 @@ from spinney.meta import conditions
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
-from spinney.meta.references import GroupKind, Precondition, Ref
+from spinney.meta.references import Precondition, Ref
 
-POD = GroupKind(group="", kind="Pod")
 REPLACED_AFTER = timedelta(seconds=10)
 """How long an ended pod of an inference clique stays before it is replaced, counted from its end,
 so that one that ends at once is not made anew all the time."""
@@ -109,7 +107,9 @@ def _let_go(seen: Observation) -> Decision:
 
 def ref_of(clique: PodClique) -> Ref:
     """Return how a PodClique is referred to."""
-    return Ref(kind=CLIQUE, namespace=clique.metadata.namespace, name=clique.metadata.name)
+    return Ref(
+        kind=groupkinds.CLIQUE, namespace=clique.metadata.namespace, name=clique.metadata.name
+    )
 
 
 def _as_seen(metadata: ObjectMeta) -> Precondition:
@@ -178,7 +178,7 @@ def _delete_leaving(seen: Observation, actions: list[Action], reasons: list[str]
 
 
 def _pod_ref(pod: Pod) -> Ref:
-    return Ref(kind=POD, namespace=pod.metadata.namespace, name=pod.metadata.name)
+    return Ref(kind=groupkinds.POD, namespace=pod.metadata.namespace, name=pod.metadata.name)
 
 
 # Making and replacing

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import msgspec
 
+from spinney.api import groupkinds
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
@@ -19,7 +20,6 @@ from spinney.api.podgang import GangMember, PodGang, PodGangStatus
 from spinney.decisions import pods, reporting
 from spinney.decisions.actions import Action, Decision, Patch
 from spinney.decisions.making import gangs as gang_documents
-from spinney.decisions.making.gangs import GANG
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta import conditions, records
@@ -87,7 +87,7 @@ def decide(seen: Observation) -> Decision:
 
 def ref_of(gang: PodGang) -> Ref:
     """Return how a PodGang is referred to."""
-    return Ref(kind=GANG, namespace=gang.metadata.namespace, name=gang.metadata.name)
+    return Ref(kind=groupkinds.GANG, namespace=gang.metadata.namespace, name=gang.metadata.name)
 
 
 # What it names

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from spinney.api import labels
+from spinney.api import groupkinds, labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
 from spinney.api.podcliqueset import PodCliqueSet
@@ -19,7 +19,6 @@ from spinney.decisions import clique_status, places, reporting
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
 from spinney.decisions.making import cliques as clique_documents
-from spinney.decisions.making.cliques import CLIQUE, GROUP
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
@@ -103,7 +102,9 @@ def _let_go(group: PodCliqueScalingGroup) -> Decision:
 
 def ref_of(group: PodCliqueScalingGroup) -> Ref:
     """Return how a scaling group is referred to."""
-    return Ref(kind=GROUP, namespace=group.metadata.namespace, name=group.metadata.name)
+    return Ref(
+        kind=groupkinds.SCALING_GROUP, namespace=group.metadata.namespace, name=group.metadata.name
+    )
 
 
 def _places(place: GroupPlace, replicas: int) -> Iterator[CliquePlace]:
@@ -120,7 +121,9 @@ def _delete_excess(
     ]
     actions.extend(
         Delete(
-            target=Ref(kind=CLIQUE, namespace=c.metadata.namespace, name=c.metadata.name),
+            target=Ref(
+                kind=groupkinds.CLIQUE, namespace=c.metadata.namespace, name=c.metadata.name
+            ),
             only_if=Precondition(uid=c.metadata.uid),
         )
         for c in excess

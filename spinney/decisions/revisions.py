@@ -10,15 +10,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from spinney.api import hashes, labels
+from spinney.api import groupkinds, hashes, labels
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
 from spinney.decisions.making import owning
 from spinney.meta.documents import Document, Json, list_at, object_at, string_at, strings
-from spinney.meta.references import GroupKind
 
-SET = GroupKind(group="grove.io", kind="PodCliqueSet")
 KEPT = 10
 """How many revisions are kept beyond those that run."""
 
@@ -93,7 +91,7 @@ def document(set_: PodCliqueSet, revision: str, number: int) -> Document:
             "name": name(set_name, revision),
             "namespace": set_.metadata.namespace,
             "labels": {**labels.defaults(set_name), labels.REVISION: revision},
-            "ownerReferences": [owning.owner_reference(SET, set_.metadata)],
+            "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
         },
         "revision": number,
         "data": _template_document(set_.spec.template),

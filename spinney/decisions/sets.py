@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
@@ -28,8 +28,6 @@ from spinney.decisions.groups import conflict
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.making import supporting
-from spinney.decisions.making.cliques import CLIQUE, GROUP, SET
-from spinney.decisions.making.gangs import GANG
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta import records
@@ -38,14 +36,6 @@ from spinney.meta.metadata import ObjectMeta
 from spinney.meta.patches import merge_patch
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Precondition, Ref
-
-REVISION = GroupKind(group="apps", kind="ControllerRevision")
-SERVICE = GroupKind(group="", kind="Service")
-ACCOUNT = GroupKind(group="", kind="ServiceAccount")
-SECRET = GroupKind(group="", kind="Secret")
-ROLE = GroupKind(group="rbac.authorization.k8s.io", kind="Role")
-ROLE_BINDING = GroupKind(group="rbac.authorization.k8s.io", kind="RoleBinding")
-AUTOSCALER = GroupKind(group="autoscaling", kind="HorizontalPodAutoscaler")
 
 
 class Observation(Record):
@@ -110,7 +100,7 @@ def about_to_make(seen: Observation) -> tuple[Ref, ...]:
 
 def ref_of(set_: PodCliqueSet) -> Ref:
     """Return how a set is referred to."""
-    return Ref(kind=SET, namespace=set_.metadata.namespace, name=set_.metadata.name)
+    return Ref(kind=groupkinds.SET, namespace=set_.metadata.namespace, name=set_.metadata.name)
 
 
 def _with_finalizers(set_: PodCliqueSet, finalizers: Sequence[str], reason: str) -> Decision:
@@ -197,11 +187,11 @@ class _Plan:
         self.running = running_revisions(seen)
         self._held = {(kind, metadata.name) for kind, metadata in seen.holders}
         self._there: dict[GroupKind, dict[str, Record]] = {
-            SERVICE: {item.metadata.name: item for item in seen.services},
-            AUTOSCALER: {item.metadata.name: item for item in seen.autoscalers},
-            GROUP: {item.metadata.name: item for item in seen.groups},
-            CLIQUE: {item.metadata.name: item for item in seen.cliques},
-            GANG: {item.metadata.name: item for item in seen.gangs},
+            groupkinds.SERVICE: {item.metadata.name: item for item in seen.services},
+            groupkinds.AUTOSCALER: {item.metadata.name: item for item in seen.autoscalers},
+            groupkinds.SCALING_GROUP: {item.metadata.name: item for item in seen.groups},
+            groupkinds.CLIQUE: {item.metadata.name: item for item in seen.cliques},
+            groupkinds.GANG: {item.metadata.name: item for item in seen.gangs},
             **{ref.kind: {} for ref in seen.present},
         }
         for ref in seen.present:
@@ -230,12 +220,18 @@ class _Plan:
         self._make_revision()
         set_name = set_.metadata.name
         wanted = [
-            (ACCOUNT, names.service_account(set_name), supporting.service_account),
-            (ROLE, names.role(set_name), supporting.role),
-            (ROLE_BINDING, names.role(set_name), supporting.role_binding),
+            (
+                groupkinds.SERVICE_ACCOUNT,
+                names.service_account(set_name),
+                supporting.service_account,
+            ),
+            (groupkinds.ROLE, names.role(set_name), supporting.role),
+            (groupkinds.ROLE_BINDING, names.role(set_name), supporting.role_binding),
         ]
         if startup.has_order(set_.spec.template) and self.seen.settings.wait_image:
-            wanted.append((SECRET, names.token_secret(set_name), supporting.token_secret))
+            wanted.append(
+                (groupkinds.SECRET, names.token_secret(set_name), supporting.token_secret)
+            )
         for kind, name, document in wanted:
             if self._want(kind, name):
                 self._create(kind, document(set_), name)
@@ -246,7 +242,9 @@ class _Plan:
         if target not in kept:
             number = max((item.revision for item in self.seen.revisions), default=0) + 1
             document = revisions.document(self.set_, target, number)
-            self._create(REVISION, document, revisions.name(self.set_.metadata.name, target))
+            self._create(
+                groupkinds.REVISION, document, revisions.name(self.set_.metadata.name, target)
+            )
         needed = {target, *self.running.values()}
         unused = sorted(
             (item for found, item in kept.items() if found not in needed),
@@ -254,7 +252,9 @@ class _Plan:
             reverse=True,
         )
         for item in unused[max(0, revisions.KEPT - len(needed)) :]:
-            self._delete(REVISION, item.metadata, "no replica runs it, and newer ones are kept")
+            self._delete(
+                groupkinds.REVISION, item.metadata, "no replica runs it, and newer ones are kept"
+            )
 
     # One replica
 
@@ -277,7 +277,7 @@ class _Plan:
 
     def _make_base_gang(self, set_: PodCliqueSet, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
-        if self._want(GANG, name):
+        if self._want(groupkinds.GANG, name):
             members = tuple(places.base_places(set_, index))
             self._make_gang(set_, name, members, self.running[index])
 
@@ -295,70 +295,74 @@ class _Plan:
         carried = gang_documents.gang_labels(set_, template, revision, self.seen.settings)
         annotations = gang_documents.gang_annotations(set_, spec)
         document = gang_documents.podgang(set_, name, spec, carried, annotations)
-        self._create(GANG, document, name)
+        self._create(groupkinds.GANG, document, name)
 
     def _make_service(self, index: int) -> None:
         set_ = self.set_
         name = names.headless_service(set_.metadata.name, index)
-        if self._want(SERVICE, name):
-            self._create(SERVICE, supporting.headless_service(set_, index), name)
+        if self._want(groupkinds.SERVICE, name):
+            self._create(groupkinds.SERVICE, supporting.headless_service(set_, index), name)
             return
-        there = self._there[SERVICE].get(name)
+        there = self._there[groupkinds.SERVICE].get(name)
         wanted = set_.spec.template.headless_service_config.publish_not_ready_addresses
         if isinstance(there, Service) and there.spec.publish_not_ready_addresses != wanted:
             merge: Document = {"spec": {"publishNotReadyAddresses": wanted}}
-            self._patch(SERVICE, there.metadata, merge, "its template says otherwise")
+            self._patch(groupkinds.SERVICE, there.metadata, merge, "its template says otherwise")
 
     def _make_group(self, set_: PodCliqueSet, place: GroupPlace) -> None:
         config = place.config
         replicas = config.replicas
-        if self._want(GROUP, place.name):
+        if self._want(groupkinds.SCALING_GROUP, place.name):
             document = clique_documents.scaling_group(set_, place)
-            self._create(GROUP, document, place.name)
+            self._create(groupkinds.SCALING_GROUP, document, place.name)
         else:
-            there = self._there[GROUP].get(place.name)
+            there = self._there[groupkinds.SCALING_GROUP].get(place.name)
             if isinstance(there, PodCliqueScalingGroup):
                 replicas = there.spec.replicas
         for copy in range(config.min_available, replicas):
             name = place.gang(copy)
-            if self._want(GANG, name):
+            if self._want(groupkinds.GANG, name):
                 members = tuple(places.grouped_places(place, [copy]))
                 self._make_gang(set_, name, members, "")
         if config.scale_config is not None:
-            document = supporting.autoscaler(set_, GROUP.kind, place.name, config.scale_config)
+            document = supporting.autoscaler(
+                set_, groupkinds.SCALING_GROUP.kind, place.name, config.scale_config
+            )
             self._make_autoscaler(place.name, document)
 
     def _make_clique(self, set_: PodCliqueSet, place: CliquePlace) -> None:
-        if self._want(CLIQUE, place.name):
+        if self._want(groupkinds.CLIQUE, place.name):
             document = clique_documents.podclique(set_, set_.spec.template, place)
-            self._create(CLIQUE, document, place.name)
+            self._create(groupkinds.CLIQUE, document, place.name)
         clique = places.clique_of(set_.spec.template, place.clique)
         assert clique is not None, "a place is of a clique of its template"
         config = clique.spec.auto_scaling_config
-        there = self._there[CLIQUE].get(place.name)
+        there = self._there[groupkinds.CLIQUE].get(place.name)
         if isinstance(there, PodClique) and there.spec.auto_scaling_config != config:
             encoded: Json = None if config is None else records.encode(config)
             merge: Document = {"spec": {"autoScalingConfig": encoded}}
-            self._patch(CLIQUE, there.metadata, merge, "its template says otherwise")
+            self._patch(groupkinds.CLIQUE, there.metadata, merge, "its template says otherwise")
         if config is not None:
-            document = supporting.autoscaler(set_, CLIQUE.kind, place.name, config)
+            document = supporting.autoscaler(set_, groupkinds.CLIQUE.kind, place.name, config)
             self._make_autoscaler(place.name, document)
 
     def _make_autoscaler(self, name: str, document: Document) -> None:
-        if self._want(AUTOSCALER, name):
-            self._create(AUTOSCALER, document, name)
+        if self._want(groupkinds.AUTOSCALER, name):
+            self._create(groupkinds.AUTOSCALER, document, name)
             return
-        there = self._there[AUTOSCALER].get(name)
+        there = self._there[groupkinds.AUTOSCALER].get(name)
         if isinstance(there, HorizontalPodAutoscaler):
             change = _autoscaler_change(there, document)
             if change:
-                self._patch(AUTOSCALER, there.metadata, change, "its template says otherwise")
+                self._patch(
+                    groupkinds.AUTOSCALER, there.metadata, change, "its template says otherwise"
+                )
 
     # What is not wanted any more
 
     def remove_excess(self) -> None:
         """Take away what belongs to no replica: highest set replicas first."""
-        for kind in (CLIQUE, GROUP, AUTOSCALER, GANG, SERVICE):
+        for kind in _OWN_ORDER:
             wanted = self._wanted.get(kind, set())
             there = self._there.get(kind, {})
             for name in sorted(there.keys() - wanted, reverse=True):
@@ -378,6 +382,16 @@ class _Plan:
         only_if = Precondition(uid=metadata.uid)
         self.actions.append(Patch(target=ref, merge=merge, only_if=only_if))
         self.reasons.append(f"{ref} is changed: {why}")
+
+
+_TAKEN_AWAY = (
+    groupkinds.CLIQUE,
+    groupkinds.SCALING_GROUP,
+    groupkinds.AUTOSCALER,
+    groupkinds.GANG,
+    groupkinds.SERVICE,
+)
+"""In which order what belongs to no replica goes."""
 
 
 def _planned(template: PodCliqueSetTemplateSpec, place: CliquePlace) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spinney.api import labels
+from spinney.api import groupkinds, labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
@@ -14,12 +14,8 @@ from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.meta import records
 from spinney.meta.documents import Document
 from spinney.meta.metadata import ObjectMeta
-from spinney.meta.references import GroupKind
 
 API_VERSION = "grove.io/v1alpha1"
-SET = GroupKind(group="grove.io", kind="PodCliqueSet")
-GROUP = GroupKind(group="grove.io", kind="PodCliqueScalingGroup")
-CLIQUE = GroupKind(group="grove.io", kind="PodClique")
 
 
 def podclique(
@@ -34,9 +30,9 @@ def podclique(
     """
     clique = places.clique_of(template, place.clique)
     assert clique is not None, f"{place.name} is of no clique of its set"
-    owner = owning.owner_reference(SET, set_.metadata)
+    owner = owning.owner_reference(groupkinds.SET, set_.metadata)
     if group is not None:
-        owner = owning.owner_reference(GROUP, group)
+        owner = owning.owner_reference(groupkinds.SCALING_GROUP, group)
     metadata: Document = {
         "name": place.name,
         "namespace": set_.metadata.namespace,
@@ -49,7 +45,7 @@ def podclique(
         metadata["annotations"] = {**annotations}
     return {
         "apiVersion": API_VERSION,
-        "kind": CLIQUE.kind,
+        "kind": groupkinds.CLIQUE.kind,
         "metadata": metadata,
         "spec": _spec(template, clique, place),
     }
@@ -121,7 +117,7 @@ def scaling_group(set_: PodCliqueSet, place: GroupPlace) -> Document:
             labels.COMPONENT: labels.Component.SCALING_GROUP,
             labels.SET_REPLICA_INDEX: str(place.set_replica_index),
         },
-        "ownerReferences": [owning.owner_reference(SET, set_.metadata)],
+        "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
         "finalizers": [labels.GROUP_FINALIZER],
     }
     annotations = group_annotations(set_, place)
@@ -129,7 +125,7 @@ def scaling_group(set_: PodCliqueSet, place: GroupPlace) -> Document:
         metadata["annotations"] = {**annotations}
     return {
         "apiVersion": API_VERSION,
-        "kind": GROUP.kind,
+        "kind": groupkinds.SCALING_GROUP.kind,
         "metadata": metadata,
         "spec": {
             "replicas": config.replicas,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from spinney.api import labels
+from spinney.api import groupkinds, labels
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import PodCliqueSetTemplateSpec
@@ -14,11 +14,8 @@ from spinney.decisions.making import cliques, owning
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import Settings
 from spinney.meta.documents import Document, Json
-from spinney.meta.references import GroupKind
 
 API_VERSION = "scheduler.grove.io/v1alpha1"
-SET = GroupKind(group="grove.io", kind="PodCliqueSet")
-GANG = GroupKind(group="scheduler.grove.io", kind="PodGang")
 
 
 def topology_name(template: PodCliqueSetTemplateSpec) -> str:
@@ -184,13 +181,13 @@ def podgang(
         "name": name,
         "namespace": set_.metadata.namespace,
         "labels": {**carried},
-        "ownerReferences": [owning.owner_reference(SET, set_.metadata)],
+        "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
     }
     if annotations:
         metadata["annotations"] = {**annotations}
     return {
         "apiVersion": API_VERSION,
-        "kind": GANG.kind,
+        "kind": groupkinds.GANG.kind,
         "metadata": metadata,
         "spec": gang_spec,
     }

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.podclique import PodClique
 from spinney.decisions.making import environment, owning
 from spinney.decisions.settings import Settings
 from spinney.meta.documents import Document, Json, list_at
 from spinney.meta.records import Record
-from spinney.meta.references import GroupKind
 
-CLIQUE = GroupKind(group="grove.io", kind="PodClique")
 STARTS_AFTER = "spinney.dev/starts-after"
 """For whom the node agent holds a pod's containers back: `svc-0-leader=1,svc-0-cache=2`."""
 
@@ -62,7 +60,7 @@ def pod(
         "name": name,
         "namespace": metadata.namespace,
         "labels": {**labels.pod(metadata.labels, set_name, metadata.name, pod_index)},
-        "ownerReferences": [owning.owner_reference(CLIQUE, metadata)],
+        "ownerReferences": [owning.owner_reference(groupkinds.CLIQUE, metadata)],
     }
     if annotations:
         made["annotations"] = {**annotations}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.autoscaling import AutoScalingConfig
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.decisions.making import owning
 from spinney.meta.documents import Document, Json
-from spinney.meta.references import GroupKind
 
-SET = GroupKind(group="grove.io", kind="PodCliqueSet")
 RBAC = "rbac.authorization.k8s.io"
 SERVICE_ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 
@@ -28,7 +26,7 @@ def _metadata(
         "name": name,
         "namespace": set_.metadata.namespace,
         "labels": carried,
-        "ownerReferences": [owning.owner_reference(SET, set_.metadata)],
+        "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
     }
 
 
