@@ -362,7 +362,7 @@ class _Plan:
 
     def remove_excess(self) -> None:
         """Take away what belongs to no replica: highest set replicas first."""
-        for kind in _OWN_ORDER:
+        for kind in _TAKEN_AWAY:
             wanted = self._wanted.get(kind, set())
             there = self._there.get(kind, {})
             for name in sorted(there.keys() - wanted, reverse=True):
