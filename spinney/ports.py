@@ -75,6 +75,9 @@ class Entry(Record):
     body: bytes | None
     """The document in JSON; None where the object was deleted."""
 
+    last: bytes | None = None
+    """Where it was deleted: the document as it last was, with the deletion's version."""
+
 
 class VolumeContent(Record):
     """What a volume of a pod holds, with secrets and config maps resolved."""
@@ -249,6 +252,14 @@ class Entropy(Protocol):
 class Journal(Protocol):
     """Where the store keeps what it must not lose. Called on the one writer thread only."""
 
+    @property
+    def floor(self) -> int:
+        """The version up to which entries may have been forgotten; known once loading began."""
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether upkeep should wait for a quiet moment no longer."""
+
     def load(self) -> Iterator[Entry]:
         """Yield what was kept, oldest version first; raises CorruptJournal naming the row."""
 
@@ -259,7 +270,10 @@ class Journal(Protocol):
         """
 
     def compact(self, before: int) -> None:
-        """Forget superseded versions below a version."""
+        """Forget superseded versions below a version; raises as `commit` does."""
+
+    def tend(self) -> None:
+        """Do the upkeep that waits for a quiet moment; raises as `commit` does."""
 
     def close(self) -> None:
         """Let go of the files."""

@@ -29,6 +29,7 @@ Default: TypeAlias = Callable[[Document], Document]
 ValidateCreate: TypeAlias = Callable[[Cursor, Surroundings], Iterator[FieldError]]
 ValidateUpdate: TypeAlias = Callable[[Cursor, Cursor, Surroundings], Iterator[FieldError]]
 Advise: TypeAlias = Callable[[Cursor, Cursor | None, Surroundings], Iterator[str]]
+Convert: TypeAlias = Callable[[Document], Document]
 
 
 class Names(Record):
@@ -118,12 +119,35 @@ class Kind(Record):
     columns: tuple[Column, ...] = ()
     scale: ScalePaths | None = None
     has_status: bool = True
+    selectable: tuple[str, ...] = ()
+    """What a field selector may name beside `metadata.name` and `metadata.namespace`."""
+
+    is_builtin: bool = False
+    """Whether Kubernetes itself has the kind; only then is a strategic merge patch taken."""
+
+    prunes: bool = False
+    """Whether fields the schema does not know are told of and dropped, not told of and kept."""
+
+    stored_as: GroupKind | None = None
+    """For a second way to see one thing (`events.k8s.io`, another version): whose form is kept."""
+
+    from_stored: Convert = _unchanged
+    """Turns a stored document into one of this kind and version."""
+
+    to_stored: Convert = _unchanged
+    """Turns an admitted document of this kind and version into the stored one."""
+
     shape: Shape = _ANY_SHAPE
     """The schema made ready for walking documents; made here, not given."""
 
     def __post_init__(self) -> None:
         """Make the shape, once a kind."""
         msgspec.structs.force_setattr(self, "shape", Shape(self.schema))
+
+    @property
+    def stored_kind(self) -> GroupKind:
+        """The kind under which its objects are stored: its own, if no other is named."""
+        return self.stored_as or self.names.group_kind
 
 
 def object_schema(record: type[Record]) -> Schema:

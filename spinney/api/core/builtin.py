@@ -12,13 +12,14 @@ from typing import TypeAlias
 import msgspec
 
 from spinney.api import core
-from spinney.api.kinds import Column, Kind, Names, ScalePaths, ValidateUpdate, framed
+from spinney.api.kinds import Column, Convert, Kind, Names, ScalePaths, ValidateUpdate, framed
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, Json, same_content
 from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta, dns_subdomain_fault, metadata_faults
 from spinney.meta.records import Record
+from spinney.meta.references import GroupKind
 from spinney.meta.schemas import Schema
 
 Rules: TypeAlias = Callable[[Cursor], Iterator[FieldError]]
@@ -103,6 +104,10 @@ def built_in(
     name_fault: Callable[[str], str] = dns_subdomain_fault,
     columns: tuple[Column, ...] = (),
     scale: ScalePaths | None = None,
+    selectable: tuple[str, ...] = (),
+    stored_as: GroupKind | None = None,
+    from_stored: Convert = _unchanged,
+    to_stored: Convert = _unchanged,
 ) -> Kind:
     """Return the kind of a published definition; by default the one named as the kind.
 
@@ -129,6 +134,11 @@ def built_in(
         columns=columns,
         scale=scale,
         has_status=has_status,
+        selectable=selectable,
+        is_builtin=True,
+        stored_as=stored_as,
+        from_stored=from_stored,
+        to_stored=to_stored,
     )
 
 

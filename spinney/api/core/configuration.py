@@ -131,6 +131,7 @@ SECRET = built_in(
     default=_fold,
     rules=_secret_rules,
     changes=_secret_changes,
+    selectable=("type",),
 )
 SERVICE_ACCOUNT = built_in(
     Names(

@@ -19,6 +19,7 @@ from spinney.meta.documents import Document
 from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta, qualified_name_fault
 from spinney.meta.records import Field, Record
+from spinney.meta.references import GroupKind
 
 NOTE_LENGTH_MAX = 1024
 TYPES = ("Normal", "Warning")
@@ -131,10 +132,18 @@ def _changes(old: Cursor, new: Cursor, _known: Surroundings) -> Iterator[FieldEr
         yield from immutable(old[field], new[field])
 
 
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 CORE_EVENT = built_in(
     Names(group="", version="v1", kind="Event", plural="events", singular="event", short=("ev",)),
     Event,
     rules=_core_rules,
+    selectable=(
+        *(f"involvedObject.{field}" for field in _REFERENCE),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
 )
 EVENT = built_in(
     Names(
@@ -149,4 +158,13 @@ EVENT = built_in(
     definition="events.k8s.io/Event",
     rules=_rules,
     changes=_changes,
+    selectable=(
+        *(f"regarding.{field}" for field in _REFERENCE),
+        "reason",
+        "reportingController",
+        "type",
+    ),
+    stored_as=GroupKind(group="", kind="Event"),
+    from_stored=event_from_core,
+    to_stored=core_from_event,
 )

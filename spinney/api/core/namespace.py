@@ -67,4 +67,5 @@ KIND = built_in(
     has_status=True,
     default=_default,
     name_fault=dns_label_fault,
+    selectable=("status.phase",),
 )

@@ -100,4 +100,5 @@ KIND = built_in(
     default=_default,
     rules=_rules,
     changes=_changes,
+    selectable=("spec.unschedulable",),
 )

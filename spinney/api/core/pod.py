@@ -126,4 +126,14 @@ KIND = built_in(
     default=pod_defaults.default,
     rules=pod_rules.rules,
     changes=pod_rules.changes,
+    selectable=(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ),
 )

@@ -250,6 +250,7 @@ SERVICE = built_in(
     rules=_rules,
     changes=_changes,
     name_fault=name_fault,
+    selectable=("spec.clusterIP", "spec.type"),
 )
 ENDPOINTS = built_in(
     Names(
