@@ -218,7 +218,7 @@ def _bounds(schema: Schema) -> str:
     return ", ".join(filter(None, (of_value, of_length, of_items)))
 
 
-def _span(least: int | None, most: int | None, unit: str) -> str:
+def _span(least: int | float | None, most: int | float | None, unit: str) -> str:
     if least is not None and most is not None:
         return f"{least} to {most}{unit}"
     if least is not None:

@@ -15,7 +15,7 @@ import msgspec
 
 from spinney.api import core
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
-from spinney.meta import shapes
+from spinney.meta import errors, shapes
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, string_at, with_value
 from spinney.meta.errors import FieldError
@@ -42,6 +42,13 @@ class Names(Record):
     singular: str
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    list_kind: str = ""
+    """The kind of a list of them; by default the kind with `List` behind it."""
+
+    def __post_init__(self) -> None:
+        """Name the lists, where nobody did."""
+        if not self.list_kind:
+            msgspec.structs.force_setattr(self, "list_kind", f"{self.kind}List")
 
     @property
     def api_version(self) -> str:
@@ -185,6 +192,10 @@ def admit(
     """
     defaulted = kind.default(kind.shape.fill_defaults(_placed(kind, new)))
     faults = kind.shape.faults(defaulted)
+    if kind.prunes and (pruned := kind.shape.prune(defaulted)) is not defaulted:
+        unknown = [fault for fault in faults if fault.reason == errors.UNKNOWN_FIELD]
+        defaulted = pruned
+        faults = [*unknown, *kind.shape.faults(defaulted)]
     cursor = Cursor(defaulted)
     if old is None:
         faults.extend(kind.validate_create(cursor, surroundings))

@@ -47,8 +47,8 @@ class Schema(Record):
     format: str = ""
     """`int32`, `int64`, `date-time`, `duration`, `quantity`, `int-or-string`, `byte`, `double`."""
 
-    minimum: int | None = None
-    maximum: int | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
     min_length: int | None = None
     max_length: int | None = None
     min_items: int | None = None
@@ -79,6 +79,30 @@ class Schema(Record):
     ours: bool = False
     core: str = ""
     """The Kubernetes definition this was made from."""
+
+    nullable: bool = False
+    """Whether a null stays one; elsewhere it is the same as nothing."""
+
+    sealed: bool = False
+    """For an object without properties and values: whether it has no fields, not any."""
+
+    choices: tuple[Json, ...] = ()
+    """What `enum` is for values that are not all strings."""
+
+    text_format: str = ""
+    """What `format` is in the schemas of users: `uri`, `ipv4`, `hostname` …"""
+
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    multiple_of: int | float | None = None
+    max_items: int | None = None
+    min_properties: int | None = None
+    max_properties: int | None = None
+    all_of: tuple[Schema, ...] = ()
+    any_of: tuple[Schema, ...] = ()
+    one_of: tuple[Schema, ...] = ()
+    never: Schema | None = None
+    """What must not hold; `not` in JSON."""
 
     @property
     def has_default(self) -> bool:

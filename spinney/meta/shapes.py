@@ -10,10 +10,10 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from spinney.meta import errors
+from spinney.meta import errors, patterns, validations
 from spinney.meta.documents import Document, Json, is_integer
 from spinney.meta.durations import parse_duration
 from spinney.meta.errors import FieldError
@@ -36,7 +36,7 @@ _ARTICLES = {
 class Shape:
     """A schema, ready to walk documents."""
 
-    __slots__ = ("_children", "_defaults", "_items", "_passes", "_values", "schema")
+    __slots__ = ("_children", "_defaults", "_items", "_passes", "_values", "_wants", "schema")
 
     def __init__(self, schema: Schema) -> None:
         """Prepare for a schema; what lies below is prepared when first met."""
@@ -46,11 +46,13 @@ class Shape:
         self._items = Shape(schema.items) if schema.items is not None else None
         self._defaults: tuple[tuple[str, Json], ...] | None = None
         self._passes = _value_check(schema)
+        self._wants = validations.wanted(schema)
 
     def fill_defaults(self, document: Document) -> Document:
         """Return the document with absent values that have a default filled in, at every depth.
 
-        A null where the schema names a field is the same as nothing, and is dropped. Nothing else
+        A null where the schema names a field that is not nullable is the same as nothing, and is
+        dropped. Nothing else
         a user wrote is changed, except that a whole number written `3.0` becomes `3`. Idempotent.
         """
         filled = self._filled(document)
@@ -62,6 +64,11 @@ class Shape:
         self._tell(document, "", found.append)
         return found
 
+    def prune(self, document: Document) -> Document:
+        """Return the document without the fields the schema does not know, at every depth."""
+        pruned = self._pruned(document)
+        return pruned if isinstance(pruned, dict) else document
+
     def _child(self, key: str) -> Shape | None:
         try:
             return self._children[key]
@@ -71,6 +78,29 @@ class Shape:
             if child is not None:
                 self._children[key] = child
             return child
+
+    def _pruned(self, value: Json) -> Json:
+        if isinstance(value, list):
+            if self._items is None:
+                return value
+            items = [self._items._pruned(item) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else items
+        if not isinstance(value, dict):
+            return value
+        kept: Document = {}
+        for key, below in value.items():
+            child = self._child(key) or self._values
+            if child is not None:
+                kept[key] = child._pruned(below)
+            elif not self._is_closed():
+                kept[key] = below
+        same = len(kept) == len(value) and all(kept[key] is value[key] for key in kept)
+        return value if same else kept
+
+    def _is_closed(self) -> bool:
+        schema = self.schema
+        return not schema.open and (bool(schema.properties) or schema.sealed)
 
     def _filled(self, value: Json) -> Json:
         if isinstance(value, dict):
@@ -95,7 +125,8 @@ class Shape:
         filled: Document | None = None
         for key, below in value.items():
             if below is None:
-                if key in self.schema.properties:
+                named = self.schema.properties.get(key)
+                if named is not None and not named.nullable:
                     filled = dict(value) if filled is None else filled
                     del filled[key]
             elif not isinstance(below, str) and (child := self._child(key)) is not None:
@@ -104,36 +135,46 @@ class Shape:
                     filled = dict(value) if filled is None else filled
                     filled[key] = new
         if self._defaults is None:
-            self._defaults = tuple(
-                (key, below.default)
-                for key, below in self.schema.properties.items()
-                if below.has_default and isinstance(below.default, (str, int, bool, dict, list))
-            )
+            self._defaults = tuple(self._prepared_defaults())
         for key, default in self._defaults:
-            if value.get(key) is None:
+            if value.get(key) is None and not (
+                key in value and self.schema.properties[key].nullable
+            ):
                 filled = dict(value) if filled is None else filled
                 filled[key] = default
         return value if filled is None else filled
 
+    def _prepared_defaults(self) -> Iterator[tuple[str, Json]]:
+        """Yield what is filled in, with what is filled in below that."""
+        for key, below in self.schema.properties.items():
+            if isinstance(below.default, (str, int, float, bool, dict, list)):
+                child = self._child(key)
+                yield key, below.default if child is None else child._filled(below.default)
+
     def _tell(self, value: Json, path: str, report: Report) -> None:
+        if value is None and self.schema.nullable:
+            return
         kind = self.schema.type
         if kind == "object":
-            if isinstance(value, dict):
-                self._tell_object(value, path, report)
-            else:
+            if not isinstance(value, dict):
                 report(_ill_typed(kind, value, path))
+                return
+            self._tell_object(value, path, report)
         elif kind == "array":
-            if isinstance(value, list):
-                self._tell_list(value, path, report)
-            else:
+            if not isinstance(value, list):
                 report(_ill_typed(kind, value, path))
+                return
+            self._tell_list(value, path, report)
         elif self._passes is not None and (fault := self._passes(value)) is not None:
             reason, message = fault
             report(FieldError(path=path, reason=reason, message=message, found=value))
+            return
+        if self._wants is not None:
+            self._wants(value, path, report)
 
     def _tell_object(self, value: Document, path: str, report: Report) -> None:
         schema = self.schema
-        if schema.properties:
+        if schema.properties or schema.sealed:
             prefix = f"{path}." if path else ""
             for key, below in value.items():
                 child = self._child(key)
@@ -143,11 +184,15 @@ class Shape:
                 elif not schema.open:
                     report(_unknown(key, schema.properties, prefix + key))
             for key in schema.required:
-                if value.get(key) is None:
+                if value.get(key) is None and not self._may_be_null(key, value):
                     report(FieldError(path=prefix + key, reason=errors.REQUIRED, message=""))
         elif self._values is not None:
             for key, below in value.items():
                 self._values._tell(below, f"{path}[{key}]", report)
+
+    def _may_be_null(self, key: str, value: Document) -> bool:
+        named = self.schema.properties.get(key)
+        return key in value and named is not None and named.nullable
 
     def _tell_list(self, value: list[Json], path: str, report: Report) -> None:
         schema = self.schema
@@ -309,9 +354,13 @@ def _check_quantity(value: Json) -> Fault:
 
 
 def _integer_check(schema: Schema) -> _Check:
-    bound = INT64_MAX if schema.format == "int64" else INT32_MAX
-    least = -bound - 1 if schema.minimum is None else schema.minimum
-    most = bound if schema.maximum is None else schema.maximum
+    bound = INT32_MAX if schema.format in ("", "int32") else INT64_MAX
+    least: int | float = -bound - 1
+    most: int | float = bound
+    if schema.minimum is not None and not schema.exclusive_minimum:
+        least = schema.minimum
+    if schema.maximum is not None and not schema.exclusive_maximum:
+        most = schema.maximum
 
     def check(value: Json) -> Fault:
         if not is_integer(value):
@@ -326,7 +375,7 @@ def _integer_check(schema: Schema) -> _Check:
 
 
 def _string_check(schema: Schema) -> _Check:
-    pattern = re.compile(schema.pattern) if schema.pattern else None
+    pattern = patterns.compiled(schema.pattern) if schema.pattern else None
     format_fault = _FORMATS.get(schema.format)
     enum, least, most = schema.enum, schema.min_length, schema.max_length
 

@@ -12,7 +12,16 @@ from typing import TypeAlias
 import msgspec
 
 from spinney.api import core
-from spinney.api.kinds import Column, Convert, Kind, Names, ScalePaths, ValidateUpdate, framed
+from spinney.api.kinds import (
+    Advise,
+    Column,
+    Convert,
+    Kind,
+    Names,
+    ScalePaths,
+    ValidateUpdate,
+    framed,
+)
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, Json, same_content
@@ -90,6 +99,10 @@ def _no_changes(_old: Cursor, _new: Cursor, _known: Surroundings) -> Iterator[Fi
     return iter(())
 
 
+def _no_advice(_new: Cursor, _old: Cursor | None, _known: Surroundings) -> Iterator[str]:
+    return iter(())
+
+
 def built_in(
     names: Names,
     record: type[Record],
@@ -100,7 +113,9 @@ def built_in(
     has_status: bool = False,
     default: Callable[[Document], Document] = _unchanged,
     rules: Rules = _no_rules,
+    births: Rules = _no_rules,
     changes: ValidateUpdate = _no_changes,
+    advise: Advise = _no_advice,
     name_fault: Callable[[str], str] = dns_subdomain_fault,
     columns: tuple[Column, ...] = (),
     scale: ScalePaths | None = None,
@@ -111,15 +126,20 @@ def built_in(
 ) -> Kind:
     """Return the kind of a published definition; by default the one named as the kind.
 
-    `rules` hold whenever an object is written; `changes` say what may not change.
+    `rules` hold whenever an object is written, `births` when it is new alone; `changes` say what
+    may not change.
     """
 
-    def on_create(new: Cursor, _known: Surroundings) -> Iterator[FieldError]:
+    def always(new: Cursor) -> Iterator[FieldError]:
         yield from metadata_faults(new["metadata"], namespaced=namespaced, name_fault=name_fault)
         yield from rules(new)
 
+    def on_create(new: Cursor, _known: Surroundings) -> Iterator[FieldError]:
+        yield from always(new)
+        yield from births(new)
+
     def on_update(old: Cursor, new: Cursor, known: Surroundings) -> Iterator[FieldError]:
-        yield from on_create(new, known)
+        yield from always(new)
         yield from changes(old, new, known)
 
     schema = framed(core.resolve(definition or names.kind))
@@ -131,6 +151,7 @@ def built_in(
         default=default,
         validate_create=on_create,
         validate_update=on_update,
+        advise=advise,
         columns=columns,
         scale=scale,
         has_status=has_status,
