@@ -11,15 +11,14 @@ from spinney.meta.references import GroupKind
 from spinney.store.objects import Event
 
 _EVENT_BYTES = 512
-"""What an event costs beyond the bodies it holds, about."""
+"""What an event costs beyond its body, about."""
 
 _version = attrgetter("version")
 
 
 def cost_bytes(event: Event) -> int:
-    """Return what an event may hold in memory: its body, its line, the body before."""
-    before = len(event.before.body) if event.before else 0
-    return 2 * len(event.stored.body) + before + _EVENT_BYTES
+    """Return what an event may hold in memory: its body, and its line once it was sent."""
+    return 2 * len(event.stored.body) + _EVENT_BYTES
 
 
 class History:
