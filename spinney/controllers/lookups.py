@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spinney.api import labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
+from spinney.api.core.resourceclaims import ResourceClaim, ResourceClaimTemplate
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.decisions import places, revisions, sets
+from spinney.decisions import places, revisions, sets, sharing
 from spinney.decisions.making import gangs as gang_documents
+from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
+from spinney.decisions.sharing import Shared
 from spinney.meta.metadata import ObjectMeta
 from spinney.ports import Reader
 
@@ -85,3 +90,16 @@ def binding(reader: Reader, set_: PodCliqueSet) -> ClusterTopologyBinding | None
     """Return the topology a set's constraints mean."""
     name = gang_documents.topology_name(set_.spec.template)
     return reader.get(ClusterTopologyBinding, "", name) if name else None
+
+
+def shared(reader: Reader, owner: ObjectMeta, wanted: Sequence[Claim]) -> Shared:
+    """Return what is there of the claims of an object, and of the templates they are made from."""
+    held = reader.list(ResourceClaim, namespace=owner.namespace, by=("owner", owner.uid))
+    if not wanted and not held:
+        return Shared()
+    outside = (
+        reader.get(ResourceClaimTemplate, template.namespace, template.name)
+        for template in sharing.outside_templates(wanted)
+    )
+    templates = tuple(found for found in outside if found is not None)
+    return Shared(claims=tuple(held), templates=templates)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+import msgspec
+
 from spinney.api import labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
-from spinney.decisions import pods
+from spinney.decisions import cliques, pods
 from spinney.decisions.cliques import Observation
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta.metadata import ObjectMeta
@@ -34,7 +36,7 @@ def observe(
     replica = lookups.index(metadata, labels.SET_REPLICA_INDEX)
     if replica is not None:
         set_, _ = lookups.set_of_replica(reader, set_, replica)
-    return Observation(
+    seen = Observation(
         now=now,
         clique=clique,
         set_=set_,
@@ -45,6 +47,8 @@ def observe(
         base_gang=_gang(reader, metadata, labels.BASE_PODGANG),
         settings=settings,
     )
+    shared = lookups.shared(reader, metadata, cliques.wanted_claims(seen))
+    return msgspec.structs.replace(seen, shared=shared)
 
 
 def _gang(reader: Reader, metadata: ObjectMeta, key: str) -> PodGang | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+import msgspec
+
 from spinney.api import labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.controllers import lookups
-from spinney.decisions import places
+from spinney.decisions import groups, places
 from spinney.decisions.groups import Observation
 from spinney.decisions.places import GroupPlace
 from spinney.meta.metadata import ObjectMeta
@@ -32,7 +34,9 @@ def observe(reader: Reader, key: Ref, now: datetime) -> Observation | None:
     set_, _ = lookups.set_of_replica(reader, set_, replica)
     place = lookups.group_place(set_, metadata)
     holders = () if place is None else tuple(_holders(reader, group, place, own))
-    return Observation(now=now, group=group, set_=set_, place=place, cliques=own, holders=holders)
+    seen = Observation(now=now, group=group, set_=set_, place=place, cliques=own, holders=holders)
+    shared = lookups.shared(reader, metadata, groups.wanted_claims(seen))
+    return msgspec.structs.replace(seen, shared=shared)
 
 
 def _holders(

@@ -20,7 +20,7 @@ from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
 from spinney.decisions import sets
-from spinney.decisions.making import owning
+from spinney.decisions.making import claims, owning
 from spinney.decisions.sets import Observation
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta.metadata import ObjectMeta
@@ -70,6 +70,7 @@ def observe(
         cliques=own(PodClique),
         gangs=own(PodGang),
         binding=lookups.binding(reader, set_),
+        shared=lookups.shared(reader, set_.metadata, tuple(claims.of_set(set_))),
         settings=settings,
     )
     holders = tuple(_holders(reader, found))

@@ -51,7 +51,6 @@ def status_of(clique: PodClique, members: Sequence[Pod], now: datetime) -> PodCl
     status = msgspec.structs.replace(
         clique.status,
         observed_generation=clique.metadata.generation,
-        last_errors=(),
         replicas=len(staying),
         ready_replicas=ready,
         scheduled_replicas=scheduled,

@@ -16,15 +16,18 @@ from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique, PodCliqueStatus
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.decisions import clique_status, pods, reporting, startup
+from spinney.api.status import LastError
+from spinney.decisions import clique_status, pods, reporting, sharing, startup
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
 from spinney.decisions.making import claims
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import pods as pod_documents
+from spinney.decisions.making.claims import Claim
 from spinney.decisions.making.pods import Wait
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
+from spinney.decisions.sharing import Shared
 from spinney.meta import conditions
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -57,6 +60,7 @@ class Observation(Record):
     base_gang: PodGang | None = None
     """For a PodClique of a scaled gang: the gang that must be placed first."""
 
+    shared: Shared = Shared()
     settings: Settings = DEFAULTS
 
 
@@ -71,13 +75,21 @@ def decide(seen: Observation) -> Decision:
     if leaving != clique.status.leaving_pods:
         status = _status(seen, leaving)
         return Decision(intent=reporting.document(status, COUNTERS), reasons=(_told(leaving),))
-    actions: list[Action] = []
-    reasons: list[str] = []
+    shares = sharing.decide(
+        wanted_claims(seen),
+        seen.shared,
+        seen.set_.spec.template,
+        groupkinds.CLIQUE,
+        clique.metadata,
+        seen.now,
+    )
+    actions: list[Action] = [*shares.actions]
+    reasons: list[str] = [*shares.reasons]
     _delete_leaving(seen, actions, reasons)
     wake = _replace_ended(seen, actions, reasons)
     _create_missing(seen, actions, reasons)
     _open_gates(seen, actions, reasons)
-    status = _status(seen, leaving)
+    status = _status(seen, leaving, shares.errors)
     changed = not reporting.is_same(status, clique.status)
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
@@ -85,6 +97,13 @@ def decide(seen: Observation) -> Decision:
         wake_after=wake,
         reasons=tuple(reasons),
     )
+
+
+def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
+    """Return the claims that the pods of a PodClique should share."""
+    if seen.set_ is None or seen.place is None:
+        return ()
+    return tuple(claims.of_clique(seen.set_, seen.place, seen.clique.spec.replicas))
 
 
 def _let_go(seen: Observation) -> Decision:
@@ -324,11 +343,14 @@ def _open_gates(seen: Observation, actions: list[Action], reasons: list[str]) ->
         )
 
 
-def _status(seen: Observation, leaving: tuple[str, ...]) -> PodCliqueStatus:
+def _status(
+    seen: Observation, leaving: tuple[str, ...], errors: tuple[LastError, ...] = ()
+) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
     conflict = [holder.name for holder in seen.holders]
     return msgspec.structs.replace(
         status,
         leaving_pods=leaving,
+        last_errors=sharing.same_errors(seen.clique.status.last_errors, errors),
         conditions=clique_status.with_name_conflict(status.conditions, conflict, seen.now),
     )

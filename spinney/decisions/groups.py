@@ -15,11 +15,15 @@ from spinney.api import groupkinds, labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
 from spinney.api.podcliqueset import PodCliqueSet
-from spinney.decisions import clique_status, places, reporting
+from spinney.api.status import LastError
+from spinney.decisions import clique_status, places, reporting, sharing
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
+from spinney.decisions.making import claims
 from spinney.decisions.making import cliques as clique_documents
+from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
+from spinney.decisions.sharing import Shared
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
 from spinney.meta.documents import Json
@@ -46,6 +50,8 @@ class Observation(Record):
 
     holders: tuple[ObjectMeta, ...] = ()
     """PodCliques at names it needs that are not its own."""
+
+    shared: Shared = Shared()
 
 
 class Copy(Record):
@@ -74,17 +80,34 @@ def decide(seen: Observation) -> Decision:
     if seen.set_ is None or seen.place is None:
         return Decision(reasons=("its PodCliqueSet is not there: its owner will be collected",))
     wanted = {place.name: place for place in _places(seen.place, group.spec.replicas)}
-    actions: list[Action] = []
-    reasons: list[str] = []
+    shares = sharing.decide(
+        wanted_claims(seen),
+        seen.shared,
+        seen.set_.spec.template,
+        groupkinds.SCALING_GROUP,
+        group.metadata,
+        seen.now,
+    )
+    actions: list[Action] = [*shares.actions]
+    reasons: list[str] = [*shares.reasons]
     _delete_excess(seen, wanted, actions, reasons)
     _create_missing(seen, seen.set_, wanted, actions, reasons)
-    status = status_of(seen)
+    status = status_of(seen, shares.errors)
     changed = not reporting.is_same(status, group.status)
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,
         reasons=tuple(reasons),
     )
+
+
+def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
+    """Return the claims that the pods of a group should share."""
+    group, set_, place = seen.group, seen.set_, seen.place
+    if set_ is None or place is None:
+        return ()
+    name, count = group.metadata.name, group.spec.replicas
+    return tuple(claims.of_group(set_, place.config.name, name, count))
 
 
 def _let_go(group: PodCliqueScalingGroup) -> Decision:
@@ -214,14 +237,14 @@ def is_updated(clique: PodClique) -> bool:
     )
 
 
-def status_of(seen: Observation) -> PodCliqueScalingGroupStatus:
+def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqueScalingGroupStatus:
     """Return the status of a scaling group."""
     group = seen.group
     found = copies(seen)
     status = msgspec.structs.replace(
         group.status,
         observed_generation=group.metadata.generation,
-        last_errors=(),
+        last_errors=sharing.same_errors(group.status.last_errors, errors),
         replicas=sum(bool(copy.cliques) for copy in found),
         scheduled_replicas=sum(map(is_scheduled, found)),
         available_replicas=sum(map(is_available, found)),

@@ -14,8 +14,9 @@ from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodGangStatusSummary
 from spinney.api.podgang import PodGang
+from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import clique_status, gangs, groups, places
+from spinney.decisions import clique_status, gangs, groups, places, sharing
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.settings import Settings
 from spinney.meta import conditions, selectors
@@ -41,6 +42,7 @@ class Parts(Record):
     """The revision of each set replica."""
 
     binding: ClusterTopologyBinding | None = None
+    errors: tuple[LastError, ...] = ()
 
 
 def status_of(
@@ -65,7 +67,7 @@ def status_of(
     return msgspec.structs.replace(
         set_.status,
         observed_generation=generation,
-        last_errors=(),
+        last_errors=sharing.same_errors(set_.status.last_errors, parts.errors),
         conditions=told,
         replicas=sum(
             names.base_podgang(set_.metadata.name, index) in there

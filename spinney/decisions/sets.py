@@ -22,14 +22,15 @@ from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodCliqueSetUpdateProgress
 from spinney.api.podgang import PodGang
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import places, reporting, revisions, set_status, startup
+from spinney.decisions import places, reporting, revisions, set_status, sharing, startup
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Patch
 from spinney.decisions.groups import conflict
+from spinney.decisions.making import claims, supporting
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import gangs as gang_documents
-from spinney.decisions.making import supporting
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.settings import DEFAULTS, Settings
+from spinney.decisions.sharing import Shared
 from spinney.meta import records
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -58,6 +59,7 @@ class Observation(Record):
     """Objects at names it needs that are not its own."""
 
     binding: ClusterTopologyBinding | None = None
+    shared: Shared = Shared()
     settings: Settings = DEFAULTS
 
 
@@ -73,7 +75,7 @@ def decide(seen: Observation) -> Decision:
         return _note_template(seen)
     plan = _planned_for(seen)
     plan.remove_excess()
-    status = _status(seen, plan.running)
+    status = _status(seen, plan)
     changed = not reporting.is_same(status, set_.status)
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
@@ -85,6 +87,7 @@ def decide(seen: Observation) -> Decision:
 def _planned_for(seen: Observation) -> _Plan:
     plan = _Plan(seen)
     plan.make_surroundings()
+    plan.share()
     for index in range(seen.set_.spec.replicas):
         plan.make_replica(index)
     return plan
@@ -183,6 +186,7 @@ class _Plan:
         self.set_ = seen.set_
         self.actions: list[Action] = []
         self.made: list[Ref] = []
+        self.sharing = sharing.NOTHING
         self.reasons: list[str] = []
         self.running = running_revisions(seen)
         self._held = {(kind, metadata.name) for kind, metadata in seen.holders}
@@ -235,6 +239,19 @@ class _Plan:
         for kind, name, document in wanted:
             if self._want(kind, name):
                 self._create(kind, document(set_), name)
+
+    def share(self) -> None:
+        """Make the claims that pods of the whole set share."""
+        self.sharing = sharing.decide(
+            tuple(claims.of_set(self.set_)),
+            self.seen.shared,
+            self.set_.spec.template,
+            groupkinds.SET,
+            self.set_.metadata,
+            self.seen.now,
+        )
+        self.actions.extend(self.sharing.actions)
+        self.reasons.extend(self.sharing.reasons)
 
     def _make_revision(self) -> None:
         target = self.set_.status.current_generation_hash
@@ -415,7 +432,7 @@ def _autoscaler_change(there: HorizontalPodAutoscaler, document: Document) -> Do
     return {"spec": changed} if changed else {}
 
 
-def _status(seen: Observation, running: Mapping[int, str]) -> PodCliqueSetStatus:
+def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
     return set_status.status_of(
         seen.set_,
         set_status.Parts(
@@ -423,7 +440,8 @@ def _status(seen: Observation, running: Mapping[int, str]) -> PodCliqueSetStatus
             cliques=seen.cliques,
             gangs=seen.gangs,
             held=tuple(metadata.name for _, metadata in seen.holders),
-            running=running,
+            running=plan.running,
+            errors=plan.sharing.errors,
             binding=seen.binding,
         ),
         seen.settings,

@@ -157,9 +157,7 @@ def other_uid(kind: Kind, name: str, wanted: str, found: str) -> Conflict:
     )
 
 
-def forbidden(
-    kind: Kind, name: str, why: str, *, causes: tuple[Document, ...] = ()
-) -> Forbidden:
+def forbidden(kind: Kind, name: str, why: str, *, causes: tuple[Document, ...] = ()) -> Forbidden:
     """Return a refusal with its reason."""
     named = f'{resource_name(kind)} "{name}"' if name else resource_name(kind)
     details = _details(kind, name)

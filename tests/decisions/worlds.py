@@ -324,8 +324,7 @@ class World:
         return sorted(
             ref.name
             for ref, document in self.documents.items()
-            if ref.kind == group_kind
-            and not string_at(document, ["metadata", "deletionTimestamp"])
+            if ref.kind == group_kind and not string_at(document, ["metadata", "deletionTimestamp"])
         )
 
     def at(self, group_kind: GroupKind, name: str, namespace: str = "default") -> Document:
