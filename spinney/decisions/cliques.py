@@ -90,7 +90,7 @@ def decide(seen: Observation) -> Decision:
     _create_missing(seen, actions, reasons)
     _open_gates(seen, actions, reasons)
     status = _status(seen, leaving, shares.errors)
-    changed = not reporting.is_same(status, clique.status)
+    changed = status != clique.status
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,

@@ -17,7 +17,7 @@ from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import GangMember, PodGang, PodGangStatus
-from spinney.decisions import pods, reporting
+from spinney.decisions import pods
 from spinney.decisions.actions import Action, Decision, Patch
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace
@@ -73,7 +73,7 @@ def decide(seen: Observation) -> Decision:
         return Decision(reasons=("its PodCliqueSet has no such gang any more",))
     change = _change(seen, seen.set_)
     status = status_of(seen)
-    changed = not reporting.is_same(status, seen.gang.status)
+    changed = status != seen.gang.status
     actions: tuple[Action, ...] = ()
     if change:
         only_if = Precondition(uid=seen.gang.metadata.uid)

@@ -93,7 +93,7 @@ def decide(seen: Observation) -> Decision:
     _delete_excess(seen, wanted, actions, reasons)
     _create_missing(seen, seen.set_, wanted, actions, reasons)
     status = status_of(seen, shares.errors)
-    changed = not reporting.is_same(status, group.status)
+    changed = status != group.status
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,

@@ -13,8 +13,3 @@ def document(status: Record, counters: Sequence[str]) -> Document:
     """Return a status as it is stored. Its counters are told when they are 0 too."""
     zeros: Document = dict.fromkeys(counters, 0)
     return {**zeros, **records.encode(status)}
-
-
-def is_same(status: Record, other: Record) -> bool:
-    """Whether two statuses say the same."""
-    return records.encode(status) == records.encode(other)

@@ -76,7 +76,7 @@ def decide(seen: Observation) -> Decision:
     plan = _planned_for(seen)
     plan.remove_excess()
     status = _status(seen, plan)
-    changed = not reporting.is_same(status, set_.status)
+    changed = status != set_.status
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,

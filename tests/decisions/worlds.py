@@ -37,7 +37,7 @@ Order = Callable[[list[Ref]], list[Ref]]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _KINDS = {kind.record: group_kind for group_kind, kind in KINDS.items()}
 
-LOOKS: dict[GroupKind, Callable[["World", Ref], Decision | None]] = {
+LOOKS: dict[GroupKind, Callable[[World, Ref], Decision | None]] = {
     groupkinds.SET: lambda w, key: _decided(podcliqueset.observe, sets.decide, w, key),
     groupkinds.SCALING_GROUP: lambda w, key: _decided(
         podcliquescalinggroup.observe, groups.decide, w, key
@@ -181,6 +181,7 @@ class World:
             return
         del self.documents[ref]
         self._views.pop(ref, None)
+        self.version += 1
         uid = string_at(document, ["metadata", "uid"])
         for other in [o for o in self.documents if self._matches(o, ("owner", uid))]:
             self.delete(other)
