@@ -8,7 +8,7 @@ from spinney.api import labels, topology
 from spinney.api.surroundings import Surroundings
 from spinney.meta import metadata
 from spinney.meta.cursors import Cursor
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, cut
 
 
 def rules(owner: Cursor, template: Cursor, surroundings: Surroundings) -> Iterator[FieldError]:
@@ -40,7 +40,8 @@ def _kai_rules(owner: Cursor, template: Cursor) -> Iterator[FieldError]:
     for queue in named:
         if queue.string() != expected.string():
             yield queue.invalid(
-                f'all queues of a set must be the same, {expected.path} is "{expected.string()}"'
+                f"all queues of a set must be the same, {expected.path} is "
+                f'"{cut(expected.string() or "")}"'
             )
 
 
@@ -63,6 +64,7 @@ def _volcano_rules(owner: Cursor, template: Cursor) -> Iterator[FieldError]:
     for queue, name in resolved:
         if name != expected:
             yield queue.invalid(
-                f'all cliques must have the same queue, here "{name}", elsewhere "{expected}"; '
+                f'all cliques must have the same queue, here "{cut(name)}", '
+                f'elsewhere "{cut(expected)}"; '
                 'a clique that names none has the set\'s, or "default"'
             )

@@ -24,6 +24,7 @@ from spinney.meta.records import Record
 from spinney.meta.references import GroupKind
 from spinney.meta.schemas import ANY, Schema, schema_of
 from spinney.meta.shapes import Shape
+from spinney.meta.sieves import Sieve
 
 Default: TypeAlias = Callable[[Document], Document]
 ValidateCreate: TypeAlias = Callable[[Cursor, Surroundings], Iterator[FieldError]]
@@ -100,6 +101,7 @@ def _no_advice(_new: Cursor, _old: Cursor | None, _surroundings: Surroundings) -
 
 
 _ANY_SHAPE = Shape(ANY)
+_ANY_SIEVE = Sieve(ANY)
 
 
 class Kind(Record):
@@ -147,9 +149,13 @@ class Kind(Record):
     shape: Shape = _ANY_SHAPE
     """The schema made ready for walking documents; made here, not given."""
 
+    sieve: Sieve = _ANY_SIEVE
+    """The quick way for documents that are well-formed; made here, not given."""
+
     def __post_init__(self) -> None:
-        """Make the shape, once a kind."""
+        """Make the shape and the sieve, once a kind."""
         msgspec.structs.force_setattr(self, "shape", Shape(self.schema))
+        msgspec.structs.force_setattr(self, "sieve", Sieve(self.schema))
 
     @property
     def stored_kind(self) -> GroupKind:
@@ -190,9 +196,14 @@ def admit(
 
     `old` is the stored object where this is an update; then the update rules hold too.
     """
-    defaulted = kind.default(kind.shape.fill_defaults(_placed(kind, new)))
-    faults = kind.shape.faults(defaulted)
-    if kind.prunes and (pruned := kind.shape.prune(defaulted)) is not defaulted:
+    placed = _placed(kind, new)
+    if kind.sieve.passes(placed):
+        defaulted = kind.default(kind.sieve.fill_defaults(placed))
+        faults = [] if kind.sieve.settles(defaulted) else kind.shape.faults(defaulted)
+    else:
+        defaulted = kind.default(kind.shape.fill_defaults(placed))
+        faults = kind.shape.faults(defaulted)
+    if kind.prunes and faults and (pruned := kind.shape.prune(defaulted)) is not defaulted:
         unknown = [fault for fault in faults if fault.reason == errors.UNKNOWN_FIELD]
         defaulted = pruned
         faults = [*unknown, *kind.shape.faults(defaulted)]
@@ -201,7 +212,7 @@ def admit(
         faults.extend(kind.validate_create(cursor, surroundings))
     else:
         faults.extend(kind.validate_update(Cursor(old), cursor, surroundings))
-    return defaulted, shapes.in_field_order(kind.schema, faults)
+    return defaulted, shapes.in_field_order(kind.schema, faults) if faults else ()
 
 
 def _placed(kind: Kind, document: Document) -> Document:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from spinney.meta.documents import Document, object_at, string_at, strings
 
+_GROVES = "grove.io/"
+
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PART_OF = "app.kubernetes.io/part-of"
 NAME = "app.kubernetes.io/name"
@@ -79,6 +81,103 @@ def defaults(set_name: str) -> dict[str, str]:
 def service_selector(set_name: str, set_replica_index: int) -> dict[str, str]:
     """Return what selects all pods of one set replica."""
     return {**defaults(set_name), SET_REPLICA_INDEX: str(set_replica_index)}
+
+
+def clique_selector(set_name: str, clique: str) -> dict[str, str]:
+    """Return what selects the pods of one PodClique."""
+    return {**defaults(set_name), PODCLIQUE: clique}
+
+
+def group_selector(set_name: str, group: str) -> dict[str, str]:
+    """Return what selects the pods of one PodCliqueScalingGroup."""
+    return {**defaults(set_name), SCALING_GROUP: group}
+
+
+def of_set(set_name: str, component: str, name: str) -> dict[str, str]:
+    """Return the labels of an object made once a set, or once an autoscaled target.
+
+    A label cannot hold the colons of a Role's name; it has hyphens for them.
+    """
+    return {**defaults(set_name), NAME: name.replace(":", "-"), COMPONENT: component}
+
+
+def of_set_replica(
+    set_name: str, set_replica_index: int, component: str, name: str
+) -> dict[str, str]:
+    """Return the labels of an object made once a set replica: a group, a headless Service."""
+    return {
+        **of_set(set_name, component, name),
+        SET_REPLICA_INDEX: str(set_replica_index),
+    }
+
+
+def compute_domain(
+    set_name: str, set_replica_index: int, name: str, mnnvl_group: str
+) -> dict[str, str]:
+    """Return the labels of a ComputeDomain."""
+    return {
+        **of_set_replica(set_name, set_replica_index, Component.COMPUTE_DOMAIN, name),
+        MNNVL_GROUP: mnnvl_group,
+    }
+
+
+def podgang(set_labels: Mapping[str, str], set_name: str, scheduler: str) -> dict[str, str]:
+    """Return the labels of a PodGang: its set's, but for Grove's own keys, and what it is."""
+    return {
+        **_without_ours(set_labels),
+        **defaults(set_name),
+        COMPONENT: Component.PODGANG,
+        SCHEDULER_NAME: scheduler,
+    }
+
+
+def set_claim(set_name: str, set_replica_index: int | None = None) -> dict[str, str]:
+    """Return the labels of a set's ResourceClaim; without an index, that of all replicas."""
+    return _claim(set_name, {}, SET_REPLICA_INDEX, set_replica_index)
+
+
+def group_claim(
+    set_name: str, group: str, group_replica_index: int | None = None
+) -> dict[str, str]:
+    """Return the labels of a group's ResourceClaim; without an index, that of all replicas."""
+    return _claim(set_name, {SCALING_GROUP: group}, GROUP_REPLICA_INDEX, group_replica_index)
+
+
+def clique_claim(set_name: str, clique: str, pod_index: int | None = None) -> dict[str, str]:
+    """Return the labels of a clique's ResourceClaim; without an index, that of all its pods."""
+    return _claim(set_name, {PODCLIQUE: clique}, POD_INDEX, pod_index)
+
+
+def _claim(
+    set_name: str, owner: dict[str, str], index_key: str, index: int | None
+) -> dict[str, str]:
+    found = {**defaults(set_name), COMPONENT: Component.RESOURCE_CLAIM, **owner}
+    return found if index is None else {**found, index_key: str(index)}
+
+
+def clique_annotations(template_annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of a PodClique, and of its pods: its template's, without topology."""
+    return {key: value for key, value in template_annotations.items() if key != TOPOLOGY_NAME}
+
+
+def group_annotations(
+    config_annotations: Mapping[str, str], set_annotations: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the annotations of a PodCliqueScalingGroup: its own, and its set's NVLink group."""
+    inherited = {key: value for key, value in set_annotations.items() if key == MNNVL_GROUP}
+    return {**inherited, **config_annotations}
+
+
+def podgang_annotations(
+    set_annotations: Mapping[str, str], topology_name: str = ""
+) -> dict[str, str]:
+    """Return the annotations of a PodGang: its set's, and the topology it is placed by."""
+    found = _without_ours(set_annotations)
+    return {**found, TOPOLOGY_NAME: topology_name} if topology_name else found
+
+
+def _without_ours(entries: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in entries.items() if not key.startswith(_GROVES)}
 
 
 def standalone_clique(

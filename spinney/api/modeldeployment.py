@@ -13,7 +13,7 @@ from spinney.meta import metadata, schemas
 from spinney.meta.conditions import Condition
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, object_at, string_at
-from spinney.meta.errors import FieldError, shown
+from spinney.meta.errors import FieldError, listed, shown
 from spinney.meta.metadata import ObjectMeta, metadata_faults
 from spinney.meta.quantities import IntOrString, parse_int_or_percent
 from spinney.meta.records import Field, Record
@@ -321,7 +321,7 @@ def revision_rules(
     known = [item["name"].string() or "" for item in template["spec"]["cliques"]]
     if clique is not None and known and clique not in known:
         yield endpoint["clique"].not_found(
-            f"no clique of this name in the template, which has: {', '.join(known)}"
+            f"no clique of this name in the template, which has: {listed(known)}"
         )
     path = endpoint["healthCheck"]["path"]
     if path.string() is not None and not (path.string() or "").startswith("/"):

@@ -172,90 +172,94 @@ def group_claim_part(group_name: str, claim_name: str, *, per_replica: bool, own
     return claim_part(group, claim_name, per_replica=per_replica, owner=owner)
 
 
-_LOOKS_LIKE_A_JOIN = re.compile(r"-(?:\d+|all)(?:-.|$)")
+MEETINGS_TOLD_MAX = 10
+"""With how many others one part is said to collide."""
+
+_Token: TypeAlias = "str | None"
+"""What stands between two hyphens of a name: a fixed text, or (None) any number."""
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
 def collisions(parts: Sequence[Part]) -> Iterator[tuple[Part, Part, str]]:
-    """Yield each pair of parts that can have one name, with such a name after the set's own.
+    """Yield pairs of parts that can have one name, with such a name after the set's own.
 
-    Names are patterns, fixed pieces with numbers between; two meet when some numbers make them
-    the same text. Dots count as hyphens, as they do in hostnames.
+    Names are fixed texts with numbers between, set off by hyphens; two meet when some numbers make
+    them the same text. Dots count as hyphens, as they do in hostnames. The time this takes grows
+    with the parts and not with their pairs, for a manifest may hold many.
     """
-    patterns = [_pattern(part) for part in parts]
-    ambiguous = any(
-        _LOOKS_LIKE_A_JOIN.search(piece) for pattern in patterns for piece in pattern[1:]
-    )
-    for at, (one, pattern) in enumerate(zip(parts, patterns, strict=True)):
-        for other, other_pattern in zip(parts[at + 1 :], patterns[at + 1 :], strict=True):
-            if one.sort != other.sort or one.title == other.title:
-                continue
-            if not ambiguous and pattern != other_pattern:
-                continue
-            meeting = _meeting(pattern, other_pattern)
-            if meeting is not None:
-                yield one, other, meeting
+    alike: dict[tuple[str, ...], _Alike] = {}
+    for part in parts:
+        tokens = _tokens(part)
+        shape = (part.sort, *("0" if _is_number(token) else token or "" for token in tokens))
+        yield from alike.setdefault(shape, _Alike()).meetings(part, tokens)
 
 
-def _pattern(part: Part) -> tuple[str, ...]:
-    """Return a part's pieces with the hyphen that stands before each number."""
-    *before, last = map(hostname, part.pieces)
-    return (*(f"{piece}-" for piece in before), last)
+def _tokens(part: Part) -> tuple[_Token, ...]:
+    first, *others = map(hostname, part.pieces)
+    found: list[_Token] = [*first.split("-")]
+    for piece in others:
+        found += (None, *piece.split("-")[1:])
+    return tuple(found)
 
 
-def _meeting(one: tuple[str, ...], other: tuple[str, ...]) -> str | None:
-    """Return the shortest text both patterns can make, None where there is none.
+def _is_number(token: _Token) -> bool:
+    return token is None or _NUMBER.fullmatch(token) is not None
 
-    Both patterns are walked at once, letter by letter. A place in a pattern is (piece, offset);
-    offset -1 is before the number that ends a piece, -2 within it, -3 after a leading 0.
+
+class _Alike:
+    """Parts whose names differ in nothing but numbers, each a fixed one or any.
+
+    They are sorted by where any number may stand. A new part meets those of a sort that have the
+    same numbers wherever both have fixed ones, which a look-up tells.
     """
-    start = (_settled(one, (0, 0)), _settled(other, (0, 0)))
-    seen = {start}
-    frontier = [(start, "")]
-    while frontier:
-        reached: list[tuple[tuple[_Place, _Place], str]] = []
-        for (here, there), text in frontier:
-            if _ends(one, here) and _ends(other, there):
-                return text
-            ahead = _steps(other, there)
-            for letter, next_here in _steps(one, here):
-                for other_letter, next_there in ahead:
-                    pair = (next_here, next_there)
-                    if letter == other_letter and pair not in seen:
-                        seen.add(pair)
-                        reached.append((pair, text + letter))
-        frontier = reached
-    return None
+
+    def __init__(self) -> None:
+        self._sorts: dict[frozenset[int], list[tuple[Part, tuple[_Token, ...]]]] = {}
+        self._found: dict[
+            tuple[frozenset[int], frozenset[int]],
+            dict[tuple[_Token, ...], list[tuple[Part, tuple[_Token, ...]]]],
+        ] = {}
+        self._seen: set[tuple[str, tuple[_Token, ...]]] = set()
+
+    def meetings(self, part: Part, tokens: tuple[_Token, ...]) -> Iterator[tuple[Part, Part, str]]:
+        """Yield whom a part meets, and take it in."""
+        free = frozenset(place for place, token in enumerate(tokens) if token is None)
+        told = 0
+        for sort in tuple(self._sorts):
+            for other, theirs in self._look_up(sort, free | sort, tokens):
+                if other.title != part.title and told < MEETINGS_TOLD_MAX:
+                    told += 1
+                    yield other, part, "-".join(map(_either, tokens, theirs))
+                if told == MEETINGS_TOLD_MAX:
+                    break
+        self._take_in(free, part, tokens)
+
+    def _look_up(
+        self, sort: frozenset[int], free: frozenset[int], tokens: tuple[_Token, ...]
+    ) -> Sequence[tuple[Part, tuple[_Token, ...]]]:
+        found = self._found.get((sort, free))
+        if found is None:
+            found = self._found[sort, free] = {}
+            for entry in self._sorts[sort]:
+                found.setdefault(_fixed(entry[1], free), []).append(entry)
+        return found.get(_fixed(tokens, free), ())
+
+    def _take_in(self, free: frozenset[int], part: Part, tokens: tuple[_Token, ...]) -> None:
+        if (part.title, tokens) in self._seen:
+            return
+        self._seen.add((part.title, tokens))
+        entry = (part, tokens)
+        self._sorts.setdefault(free, []).append(entry)
+        for (sort, both), found in self._found.items():
+            if sort == free:
+                found.setdefault(_fixed(tokens, both), []).append(entry)
 
 
-_Place: TypeAlias = "tuple[int, int]"
-_BEFORE, _WITHIN, _AFTER_ZERO = -1, -2, -3
+def _either(one: _Token, other: _Token) -> str:
+    fixed = other if one is None else one
+    return "0" if fixed is None else fixed
 
 
-def _settled(pattern: tuple[str, ...], place: _Place) -> _Place:
-    """Return the place, or where its piece is used up and a number follows, that number's."""
-    piece, offset = place
-    if offset == len(pattern[piece]) and piece + 1 < len(pattern):
-        return piece, _BEFORE
-    return place
-
-
-def _ends(pattern: tuple[str, ...], place: _Place) -> bool:
-    return place == (len(pattern) - 1, len(pattern[-1])) or (
-        place[0] + 2 == len(pattern) and place[1] <= _WITHIN and not pattern[-1]
-    )
-
-
-def _steps(pattern: tuple[str, ...], place: _Place) -> list[tuple[str, _Place]]:
-    piece, offset = place
-    if offset >= 0:
-        if offset == len(pattern[piece]):
-            return []
-        return [(pattern[piece][offset], _settled(pattern, (piece, offset + 1)))]
-    found = []
-    if offset == _BEFORE:
-        found = [("0", (piece, _AFTER_ZERO)), *((digit, (piece, _WITHIN)) for digit in "123456789")]
-    elif offset == _WITHIN:
-        found = [(digit, (piece, _WITHIN)) for digit in "0123456789"]
-    if offset != _BEFORE and pattern[piece + 1]:
-        found.append((pattern[piece + 1][0], _settled(pattern, (piece + 1, 1))))
-    return found
+def _fixed(tokens: tuple[_Token, ...], free: frozenset[int]) -> tuple[_Token, ...]:
+    return tuple(token for place, token in enumerate(tokens) if place not in free)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, cut
 from spinney.meta.records import Field, Record
 
 ALL_REPLICAS = "AllReplicas"
@@ -145,7 +145,7 @@ def _list_rules(entries: Cursor, internal: set[str]) -> Iterator[FieldError]:
         seen.add(name)
         if name in internal and entry["namespace"].string():
             yield entry["namespace"].invalid(
-                f'must be empty: "{name}" is a claim template of this object'
+                f'must be empty: "{cut(name)}" is a claim template of this object'
             )
 
 

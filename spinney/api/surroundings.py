@@ -38,7 +38,7 @@ class Surroundings(Record):
     """Whether groups of NVIDIA's multi-node NVLink are served; without it they are refused."""
 
     subresource: str = ""
-    """Through which subresource an update comes: `binding`, `status` …; "" for the object itself."""
+    """Through which subresource an update comes: `binding`, `status` …; "" for the object."""
 
     root_workload_type: str = ""
     """For a child of a PodCliqueSet: the set's workload type, where it is known."""

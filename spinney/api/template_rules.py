@@ -16,7 +16,7 @@ from spinney.meta import errors, metadata
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Json, same_content
 from spinney.meta.durations import Duration
-from spinney.meta.errors import FieldError, shown
+from spinney.meta.errors import FieldError, cut, listed, shown
 
 
 def create_rules(template: Cursor, surroundings: Surroundings) -> Iterator[FieldError]:
@@ -133,19 +133,13 @@ def _pod_spec_rules(pod_spec: Cursor, workload_type: str) -> Iterator[FieldError
         )
     for field in ("containers", "initContainers"):
         for container in pod_spec[field]:
-            seen: set[str] = set()
             for variable in container["env"]:
                 name = variable["name"].string()
-                if name is None:
-                    continue
-                if not _ENVIRONMENT_NAME.fullmatch(name):
+                if name is not None and not _ENVIRONMENT_NAME.fullmatch(name):
                     yield variable["name"].invalid(
                         "must consist of letters, digits, '_', '-' or '.', "
                         "and must not begin with a digit"
                     )
-                elif name in seen:
-                    yield variable["name"].duplicate()
-                seen.add(name)
 
 
 def _no_scaling(config: Cursor) -> Iterator[FieldError]:
@@ -176,7 +170,7 @@ def _group_rules(
             if clique not in known:
                 yield member.invalid("no clique of this name in the set")
             elif clique in taken:
-                yield member.duplicate(f'already in group "{taken[clique]}"')
+                yield member.duplicate(f'already in group "{cut(taken[clique])}"')
             else:
                 yield from _length_rules(owner_length, (text, clique), owner_name, (name, member))
             taken.setdefault(clique, text)
@@ -232,25 +226,27 @@ def _startup_rules(template: Cursor) -> Iterator[FieldError]:
         )
 
 
+CIRCLES_TOLD_MAX = 10
+"""How many circles are told; whoever breaks that many is told of more."""
+
+
 def circles(waits: dict[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return circles of names that wait for each other; none exactly when there is none."""
+    """Return circles of names that wait for each other, some of many; none where there is none."""
     found: list[tuple[str, ...]] = []
     done: set[str] = set()
     for start in sorted(waits):
-        if start in done:
-            continue
-        path: list[str] = []
-        ahead = [iter((start,))]
-        while ahead:
+        path: dict[str, int] = {}
+        ahead = [iter(() if start in done else (start,))]
+        while ahead and len(found) < CIRCLES_TOLD_MAX:
             name = next(ahead[-1], None)
             if name is None:
                 ahead.pop()
                 if path:
-                    done.add(path.pop())
+                    done.add(path.popitem()[0])
             elif name in path:
-                found.append(tuple(path[path.index(name) :]))
+                found.append(tuple(path)[path[name] :])
             elif name not in done:
-                path.append(name)
+                path[name] = len(path)
                 ahead.append(iter(waits.get(name, ())))
     return found
 
@@ -290,7 +286,7 @@ def _scheduler_rules(template: Cursor, surroundings: Surroundings) -> Iterator[F
     for cursor, scheduler in chosen:
         if scheduler != first:
             yield cursor.invalid(
-                f'all cliques of a set must have the same scheduler, the first has "{first}"'
+                f'all cliques of a set must have the same scheduler, the first has "{cut(first)}"'
             )
     if first not in surroundings.schedulers:
         yield chosen[0][0].not_supported(surroundings.schedulers)
@@ -307,11 +303,15 @@ def _collision_rules(template: Cursor) -> Iterator[FieldError]:
 
 
 def _parts(template: Cursor) -> list[tuple[names.Part, Cursor]]:
-    """Return all names the objects of a template are made of, each with the field to change."""
+    """Return all names the objects of a template are made of, each with the field to change.
+
+    What is too long for any name is left out: it is refused for that.
+    """
     found: list[tuple[names.Part, Cursor]] = []
 
     def add(part: names.Part, cursor: Cursor) -> None:
-        found.append((part, cursor))
+        if sum(map(len, part.pieces)) <= metadata.SUBDOMAIN_LENGTH_MAX:
+            found.append((part, cursor))
 
     group_of: dict[str, str] = {}
     for group in template["podCliqueScalingGroups"]:
@@ -356,6 +356,10 @@ def update_rules(old: Cursor, new: Cursor, surroundings: Surroundings) -> Iterat
     yield from topology.update_rules(old, new, surroundings)
 
 
+def _quoted(names_gone: list[str | None]) -> str:
+    return listed([f'"{name}"' for name in names_gone])
+
+
 def _immutable(old: Cursor, new: Cursor, field: str) -> Iterator[FieldError]:
     if not same_content(old[field].value, new[field].value):
         yield new[field].invalid("field is immutable")
@@ -364,10 +368,10 @@ def _immutable(old: Cursor, new: Cursor, field: str) -> Iterator[FieldError]:
 def _clique_updates(old: Cursor, new: Cursor) -> Iterator[FieldError]:
     before = {clique["name"].string(): clique for clique in old["cliques"]}
     after = list(new["cliques"])
-    gone = [name for name in before if name not in {clique["name"].string() for clique in after}]
+    kept = {clique["name"].string() for clique in after}
+    gone = [name for name in before if name not in kept]
     if gone and new["cliques"].value is not None:
-        listed = ", ".join(f'"{name}"' for name in gone)
-        yield new["cliques"].forbidden(f"cliques cannot be taken away, missing: {listed}")
+        yield new["cliques"].forbidden(f"cliques cannot be taken away, missing: {_quoted(gone)}")
     ordered = new["cliqueStartupType"].string() not in (None, "CliqueStartupTypeAnyOrder")
     positions = list(before)
     for index, clique in enumerate(after):
@@ -380,7 +384,7 @@ def _clique_updates(old: Cursor, new: Cursor) -> Iterator[FieldError]:
         if ordered and not gone and len(after) == len(before) and positions[index] != name:
             yield clique.invalid(
                 "the order of cliques is fixed by the start-up type: "
-                f'here stood "{positions[index]}"'
+                f'here stood "{cut(positions[index] or "")}"'
             )
         for field in ("roleName", "minAvailable", "startsAfter"):
             yield from _immutable(was["spec"], clique["spec"], field)
@@ -394,10 +398,10 @@ def _group_updates(old: Cursor, new: Cursor) -> Iterator[FieldError]:
     field = "podCliqueScalingGroups"
     before = {group["name"].string(): group for group in old[field]}
     after = list(new[field])
-    gone = [name for name in before if name not in {group["name"].string() for group in after}]
+    kept = {group["name"].string() for group in after}
+    gone = [name for name in before if name not in kept]
     if gone:
-        listed = ", ".join(f'"{name}"' for name in gone)
-        yield new[field].forbidden(f"groups cannot be taken away, missing: {listed}")
+        yield new[field].forbidden(f"groups cannot be taken away, missing: {_quoted(gone)}")
     for group in after:
         was = before.get(group["name"].string())
         if was is None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, Json, same, string_at
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import FieldError, cut, listed
 from spinney.meta.records import Field, Record, Rule
 
 DOMAIN_PATTERN = "^[a-z][a-z0-9-]*$"
@@ -194,7 +194,7 @@ def create_rules(template: Cursor, surroundings: Surroundings) -> Iterator[Field
             yield own.required("name the ClusterTopologyBinding, here or on the level above")
         elif own.string() and len(names) > 1:
             yield own.invalid(
-                f"all topologyNames of one object must be the same, found: {', '.join(names)}"
+                f"all topologyNames of one object must be the same, found: {listed(names)}"
             )
     if len(names) == 1 and surroundings.topologies is not None:
         yield from _binding_rules(constrained, names[0], surroundings)
@@ -207,7 +207,7 @@ def _binding_rules(
     if domains is None:
         named = [level.cursor["topologyName"] for level in constrained]
         at = next((cursor for cursor in named if cursor.string()), named[0])
-        known = ", ".join(sorted(surroundings.topologies or {})) or "none"
+        known = listed(sorted(surroundings.topologies or {})) or "none"
         yield at.invalid(f"no ClusterTopologyBinding of this name; there are: {known}")
         return
     rank = {domain: index for index, domain in enumerate(domains)}
@@ -218,8 +218,8 @@ def _binding_rules(
             if domain and domain not in rank:
                 unknown = True
                 yield cursor.invalid(
-                    f'not a level of ClusterTopologyBinding "{name}", '
-                    f"which has: {', '.join(domains)}"
+                    f'not a level of ClusterTopologyBinding "{cut(name)}", '
+                    f"which has: {listed(domains)}"
                 )
     if unknown:
         return
@@ -247,7 +247,7 @@ def _order_rules(above: Cursor, below: Cursor, rank: dict[str, int]) -> Iterator
         one, other = upper.string(), lower.string()
         if one and other and rank[one] > rank[other]:
             yield told_at.invalid(
-                f'"{one}" is narrower than "{other}" at {lower.path}: '
+                f'"{cut(one)}" is narrower than "{cut(other)}" at {lower.path}: '
                 "a level must be at least as broad as the levels below it"
             )
 

@@ -101,7 +101,10 @@ def parser() -> argparse.ArgumentParser:
 
 def _take_files(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "files", nargs="+", metavar="FILE|-|DIR", help="manifests; - reads standard input"
+        "files",
+        nargs="+",
+        metavar="FILE|-|DIR",
+        help="manifests; - reads standard input, DIR the files in it",
     )
 
 
@@ -113,8 +116,12 @@ def _take_form(made: argparse.ArgumentParser, forms: Sequence[str]) -> None:
 
 def _validate(arguments: argparse.Namespace) -> int:
     from spinney.cli import manifests, validating
+    from spinney.cli.usage import Usage
 
-    results = validating.check(manifests.read(arguments.files), manifests.read(arguments.against))
+    stored = manifests.read(arguments.against)
+    if arguments.against and not stored:
+        raise Usage("--against: no documents found")
+    results = validating.check(manifests.read(arguments.files), stored)
     write = validating.write_json if arguments.output == "json" else validating.write_text
     write(results, sys.stdout, sys.stderr)
     return 0 if all(result.is_valid for result in results) else 1
@@ -182,14 +189,27 @@ def run(words: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"spinney: cannot write the answer: {error.strerror or error}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
 
 
+def _open_outputs() -> None:
+    """Let everything be written: in UTF-8 whatever the locale, and nowhere where it is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        else:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 def main() -> int:
     """Run the command line; returns the exit code."""
+    _open_outputs()
     words = sys.argv[1:]
     if COMPLETION_VARIABLE in os.environ:
         sys.stdout.write("".join(f"{word}\n" for word in completing.answers(parser(), words)))

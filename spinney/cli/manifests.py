@@ -28,7 +28,7 @@ def read(given: Sequence[str]) -> tuple[Found, ...]:
     A folder stands for the manifests right in it, by name; `-` for standard input.
     """
     return tuple(
-        Found(file=file, manifest=manifest)
+        Found(file=file.encode(errors="backslashreplace").decode(), manifest=manifest)
         for file, data in _texts(given)
         for manifest in manifests.load(data)
     )
@@ -37,8 +37,12 @@ def read(given: Sequence[str]) -> tuple[Found, ...]:
 def _texts(given: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     for name in given:
         if name == "-":
+            if sys.stdin is None:
+                raise Usage("-: standard input is closed")
             yield "<stdin>", sys.stdin.buffer.read()
             continue
+        if not name:
+            raise Usage("the name of a file is empty")
         path = Path(name)
         if path.is_dir():
             inside = sorted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -10,6 +11,13 @@ import msgspec
 import yaml
 
 from spinney.meta.documents import Document, Json
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def one_line(text: str) -> str:
+    """Return a text as a line of its own, in which nothing steers the terminal that shows it."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
+import msgspec
+
 from spinney.api import kinds, topology
 from spinney.api.kinds import KINDS, OUR_KINDS, Kind
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
 from spinney.cli import printing
 from spinney.cli.manifests import Found
+from spinney.cli.usage import Usage
 from spinney.meta import errors, shapes
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, Json, list_at, object_at, string_at
@@ -18,6 +21,8 @@ from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
 
 BINDING = GroupKind(group="grove.io", kind="ClusterTopologyBinding")
+
+_NEW = "checked as a new object: none of this kind and name is among the stored ones"
 
 
 class Told(Record):
@@ -52,20 +57,18 @@ class Result(Record):
 def check(given: Sequence[Found], against: Sequence[Found]) -> tuple[Result, ...]:
     """Return what is to be said of each document.
 
-    `against` are stored objects: a document of the same kind and name is an update of it.
+    `against` are stored objects: a document of the same kind and name is an update of it. Raises
+    Usage where they cannot be read.
     """
     documents = [item for found in given for item in _unlisted(found)]
-    stored = {
-        _ref(item.document): item.document
-        for found in against
-        for item in _unlisted(found)
-        if isinstance(item.document, dict)
-    }
-    bindings = _bindings(item.document for item in documents)
+    stored = _stored(against)
+    bindings = _bindings((*stored.values(), *(item.document for item in documents)))
     results: list[Result] = []
     seen: dict[Ref, Result] = {}
     for item in documents:
         result = _checked(item, stored, bindings)
+        if against and result.is_valid and result.ref not in stored:
+            result = msgspec.structs.replace(result, warnings=(*result.warnings, _NEW))
         twin = seen.get(result.ref) if result.ref.name else None
         if twin is not None and result.ref.kind.kind:
             fault = FieldError(
@@ -75,7 +78,8 @@ def check(given: Sequence[Found], against: Sequence[Found]) -> tuple[Result, ...
                 found=result.ref.name,
             )
             line = item.line_of("metadata.name")
-            result = _with_fault(result, Told(line=line, fault=fault))
+            told = (*result.told, Told(line=line, fault=fault))
+            result = msgspec.structs.replace(result, told=told)
         else:
             seen[result.ref] = result
         results.append(result)
@@ -132,6 +136,24 @@ def _is_list(document: Document) -> bool:
         and document.get("kind") == "List"
         and isinstance(document.get("items"), list)
     )
+
+
+def _stored(against: Sequence[Found]) -> Mapping[Ref, Document]:
+    stored: dict[Ref, Document] = {}
+    for item in (item for found in against for item in _unlisted(found)):
+        where = f"--against {item.found.file}"
+        if (unread := item.found.manifest.error) is not None:
+            raise Usage(f"{where}: {unread}")
+        if not isinstance(item.document, dict):
+            raise Usage(f"{where}: line {item.line}: must be an object with apiVersion and kind")
+        ref = _ref(item.document)
+        if ref in stored:
+            raise Usage(
+                f"{where}: line {item.line}: {ref} is given twice: which of them is stored?"
+            )
+        if ref.name:
+            stored[ref] = item.document
+    return stored
 
 
 def _ref(document: Json) -> Ref:
@@ -239,25 +261,13 @@ def _kind_of(document: Document) -> Kind | FieldError:
     return cursor["kind"].invalid(f'no such kind in "{document["apiVersion"]}"{hint or checked}')
 
 
-def _with_fault(result: Result, told: Told) -> Result:
-    return Result(
-        file=result.file,
-        line=result.line,
-        document=result.document,
-        ref=result.ref,
-        api_version=result.api_version,
-        told=(*result.told, told),
-        warnings=result.warnings,
-    )
-
-
 def write_text(results: Sequence[Result], out: TextIO, aside: TextIO) -> None:
     """Write a line for each fault, warning and valid document, and a last line that counts."""
     for result in results:
         if result.is_valid:
-            out.write(f"{result.file}:{result.line}: {result.title}: valid\n")
+            _write_line(out, result, result.line, "valid")
         for warning in result.warnings:
-            out.write(f"{result.file}:{result.line}: {result.title}: warning: {warning}\n")
+            _write_line(out, result, result.line, f"warning: {warning}")
         _write_result_faults(result, out)
     aside.write(_summary(results))
 
@@ -270,7 +280,11 @@ def write_faults(results: Sequence[Result], out: TextIO) -> None:
 
 def _write_result_faults(result: Result, out: TextIO) -> None:
     for told in result.told:
-        out.write(f"{result.file}:{told.line}: {result.title}: {_sentence(told.fault)}\n")
+        _write_line(out, result, told.line, _sentence(told.fault))
+
+
+def _write_line(out: TextIO, result: Result, line: int, said: str) -> None:
+    out.write(printing.one_line(f"{result.file}:{line}: {result.title}: {said}") + "\n")
 
 
 def _sentence(fault: FieldError) -> str:

@@ -32,7 +32,7 @@ SpinneyError
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -99,6 +99,8 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def shown(value: Json) -> str:
     """Return a value as errors repeat it: strings in quotes, long ones cut."""
+    if isinstance(value, str) and len(value) > FOUND_LENGTH_MAX:
+        return f"{shown(value[:FOUND_LENGTH_MAX])[:FOUND_LENGTH_MAX]}… ({len(value)} characters)"
     try:
         text = msgspec.json.encode(value).decode()
     except (OverflowError, ValueError, RecursionError):
@@ -106,6 +108,17 @@ def shown(value: Json) -> str:
     if len(text) <= FOUND_LENGTH_MAX:
         return text
     return f"{text[:FOUND_LENGTH_MAX]}… ({len(text)} characters)"
+
+
+def listed(words: Sequence[str], most: int = 10) -> str:
+    """Return words as errors list them: so many, each cut where it is long."""
+    told = ", ".join(cut(word) for word in words[:most])
+    return told if len(words) <= most else f"{told} … ({len(words)} in all)"
+
+
+def cut(text: str) -> str:
+    """Return a text as errors repeat it within a sentence: cut where it is long."""
+    return text if len(text) <= FOUND_LENGTH_MAX else f"{text[:FOUND_LENGTH_MAX]}…"
 
 
 def _shown_anyhow(value: Json) -> str:

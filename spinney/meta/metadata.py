@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -21,6 +22,9 @@ ANNOTATION_BYTES_MAX = 256 * 1024
 
 LABEL_LENGTH_MAX = 63
 SUBDOMAIN_LENGTH_MAX = 253
+
+TEXTS_KEPT = 4096
+"""For how many names, keys and values it is remembered what is wrong with them: most come often."""
 
 
 class OwnerReference(Record):
@@ -128,6 +132,7 @@ def _too_long(most: int) -> str:
     return f"must be no more than {most} characters"
 
 
+@functools.lru_cache(maxsize=TEXTS_KEPT)
 def dns_label_fault(text: str) -> str:
     """Return what must hold of a DNS label such as a namespace; "" if it does."""
     if len(text) > LABEL_LENGTH_MAX:
@@ -135,6 +140,7 @@ def dns_label_fault(text: str) -> str:
     return "" if _LABEL.fullmatch(text) else LABEL_RULE
 
 
+@functools.lru_cache(maxsize=TEXTS_KEPT)
 def dns_subdomain_fault(text: str) -> str:
     """Return what must hold of a DNS subdomain such as most names; "" if it does."""
     if len(text) > SUBDOMAIN_LENGTH_MAX:
@@ -142,6 +148,7 @@ def dns_subdomain_fault(text: str) -> str:
     return "" if _SUBDOMAIN.fullmatch(text) else SUBDOMAIN_RULE
 
 
+@functools.lru_cache(maxsize=TEXTS_KEPT)
 def qualified_name_fault(text: str) -> str:
     """Return what must hold of a qualified name such as a label's key; "" if it does."""
     prefix, slash, name = text.rpartition("/")
@@ -157,6 +164,7 @@ def qualified_name_fault(text: str) -> str:
     return "" if _NAME_PART.fullmatch(name) else NAME_PART_RULE
 
 
+@functools.lru_cache(maxsize=TEXTS_KEPT)
 def label_value_fault(text: str) -> str:
     """Return what must hold of a label's value; "" if it does."""
     if len(text) > LABEL_LENGTH_MAX:
@@ -236,21 +244,22 @@ def _invalid(cursor: Cursor, found: Json, message: str) -> FieldError:
 
 def label_faults(cursor: Cursor) -> Iterator[FieldError]:
     """Yield faults of keys and values, all told of `metadata.labels` as Kubernetes does."""
-    for key, value in cursor.entries():
+    labels = cursor.object() or {}
+    for key, text in labels.items():
         if fault := qualified_name_fault(key):
             yield _invalid(cursor, key, fault)
-        text = value.string()
-        if text is not None and (fault := label_value_fault(text)):
+        if isinstance(text, str) and (fault := label_value_fault(text)):
             yield _invalid(cursor, text, fault)
 
 
 def annotation_faults(cursor: Cursor) -> Iterator[FieldError]:
     """Yield faults of keys and of the size all annotations have together."""
     size = 0
-    for key, value in cursor.entries():
+    annotations = cursor.object() or {}
+    for key, text in annotations.items():
         if fault := qualified_name_fault(key.lower()):
             yield _invalid(cursor, key, fault)
-        size += _byte_count(key) + _byte_count(value.string() or "")
+        size += _byte_count(key) + (_byte_count(text) if isinstance(text, str) else 0)
     if size > ANNOTATION_BYTES_MAX:
         message = f"may not be more than {ANNOTATION_BYTES_MAX} bytes"
         yield FieldError(path=cursor.path, reason=errors.TOO_LONG, message=message)

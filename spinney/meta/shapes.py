@@ -21,7 +21,11 @@ from spinney.meta.quantities import parse_quantity
 from spinney.meta.schemas import INT32_MAX, INT64_MAX, Schema
 from spinney.meta.times import parse_time
 
-Report: TypeAlias = Callable[[FieldError], None]
+Report: TypeAlias = "list[FieldError]"
+"""Where faults are told as they are found."""
+
+HINTS_MAX = 100
+"""After how many faults no more is guessed at what was meant: each guess is a search."""
 
 _ARTICLES = {
     "object": "an object",
@@ -45,7 +49,7 @@ class Shape:
         self._values = Shape(schema.values) if schema.values is not None else None
         self._items = Shape(schema.items) if schema.items is not None else None
         self._defaults: tuple[tuple[str, Json], ...] | None = None
-        self._passes = _value_check(schema)
+        self._passes = value_check(schema)
         self._wants = validations.wanted(schema)
 
     def fill_defaults(self, document: Document) -> Document:
@@ -61,7 +65,7 @@ class Shape:
     def faults(self, document: Document) -> list[FieldError]:
         """Return every fault of shape: types, unknown and missing fields, bounds, twins in sets."""
         found: list[FieldError] = []
-        self._tell(document, "", found.append)
+        self._tell(document, "", found)
         return found
 
     def prune(self, document: Document) -> Document:
@@ -157,17 +161,17 @@ class Shape:
         kind = self.schema.type
         if kind == "object":
             if not isinstance(value, dict):
-                report(_ill_typed(kind, value, path))
+                report.append(_ill_typed(kind, value, path))
                 return
             self._tell_object(value, path, report)
         elif kind == "array":
             if not isinstance(value, list):
-                report(_ill_typed(kind, value, path))
+                report.append(_ill_typed(kind, value, path))
                 return
             self._tell_list(value, path, report)
         elif self._passes is not None and (fault := self._passes(value)) is not None:
             reason, message = fault
-            report(FieldError(path=path, reason=reason, message=message, found=value))
+            report.append(FieldError(path=path, reason=reason, message=message, found=value))
             return
         if self._wants is not None:
             self._wants(value, path, report)
@@ -182,10 +186,11 @@ class Shape:
                     if below is not None:
                         child._tell(below, prefix + key, report)
                 elif not schema.open:
-                    report(_unknown(key, schema.properties, prefix + key))
+                    known = schema.properties if len(report) < HINTS_MAX else {}
+                    report.append(_unknown(key, known, prefix + key))
             for key in schema.required:
                 if value.get(key) is None and not self._may_be_null(key, value):
-                    report(FieldError(path=prefix + key, reason=errors.REQUIRED, message=""))
+                    report.append(FieldError(path=prefix + key, reason=errors.REQUIRED, message=""))
         elif self._values is not None:
             for key, below in value.items():
                 self._values._tell(below, f"{path}[{key}]", report)
@@ -199,7 +204,9 @@ class Shape:
         least = schema.min_items
         if least is not None and len(value) < least:
             what = "at least one item" if least == 1 else f"at least {least} items"
-            report(FieldError(path=path, reason=errors.REQUIRED, message=f"must have {what}"))
+            report.append(
+                FieldError(path=path, reason=errors.REQUIRED, message=f"must have {what}")
+            )
         if self._items is not None:
             for index, item in enumerate(value):
                 self._items._tell(item, f"{path}[{index}]", report)
@@ -210,7 +217,7 @@ class Shape:
             for index, item in enumerate(value):
                 if isinstance(item, str) or is_integer(item):
                     if item in seen:
-                        report(_twin(f"{path}[{index}]", item, ""))
+                        report.append(_twin(f"{path}[{index}]", item, ""))
                     seen.add(item)
 
     def _tell_twins(self, value: list[Json], path: str, report: Report) -> None:
@@ -225,11 +232,11 @@ class Shape:
             if identity in seen:
                 where = f"{path}[{index}]"
                 if len(keys) == 1:
-                    report(_twin(f"{where}.{keys[0]}", identity[0], ""))
+                    report.append(_twin(f"{where}.{keys[0]}", identity[0], ""))
                 else:
                     named = ", ".join(keys)
                     shown = dict(zip(keys, identity, strict=True))
-                    report(_twin(where, shown, f"{named} together must be unique"))
+                    report.append(_twin(where, shown, f"{named} together must be unique"))
             seen.add(identity)
 
 
@@ -240,11 +247,12 @@ def in_field_order(schema: Schema, faults: Iterable[FieldError]) -> tuple[FieldE
     """
     once = dict.fromkeys((fault.path, fault.reason, fault.message) for fault in faults)
     by_key = {(fault.path, fault.reason, fault.message): fault for fault in faults}
-    places: dict[str, tuple[tuple[int, int, str], ...]] = {}
-    for path, _, _ in once:
-        places[path] = _place(schema, path)
+    ranks: _Ranks = {}
+    places = {path: _place(schema, path, ranks) for path, _, _ in once}
     return tuple(by_key[key] for key in sorted(once, key=lambda key: places[key[0]]))
 
+
+_Ranks: TypeAlias = "dict[int, tuple[Schema, dict[str, int]]]"
 
 _INDEX = re.compile(r"[0-9]{1,9}")
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[]+)")
@@ -262,7 +270,8 @@ def steps(path: str) -> tuple[str | int, ...]:
     return tuple(found)
 
 
-def _place(schema: Schema, path: str) -> tuple[tuple[int, int, str], ...]:
+def _place(schema: Schema, path: str, ranks: _Ranks) -> tuple[tuple[int, int, str], ...]:
+    """Return what sorts a path; `ranks` fills with the order of fields of the schemas met."""
     place: list[tuple[int, int, str]] = []
     here: Schema | None = schema
     for step in steps(path):
@@ -272,7 +281,9 @@ def _place(schema: Schema, path: str) -> tuple[tuple[int, int, str], ...]:
             place.append((0, step, ""))
             here = here.items or here.values
         elif step in here.properties:
-            place.append((0, list(here.properties).index(step), ""))
+            if id(here) not in ranks:
+                ranks[id(here)] = (here, {key: rank for rank, key in enumerate(here.properties)})
+            place.append((0, ranks[id(here)][1][step], ""))
             here = here.properties[step]
         else:
             place.append((1, 0, step))
@@ -309,7 +320,8 @@ Fault: TypeAlias = "tuple[str, str] | None"
 _Check: TypeAlias = Callable[[Json], Fault]
 
 
-def _value_check(schema: Schema) -> _Check | None:
+def value_check(schema: Schema) -> _Check | None:
+    """Return what tells of a scalar that it is not as its schema says; None where all is taken."""
     if schema.format == "quantity":
         return _check_quantity
     if schema.format == "int-or-string":

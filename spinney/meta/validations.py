@@ -23,7 +23,7 @@ from spinney.meta.errors import FieldError
 from spinney.meta.schemas import Schema
 from spinney.meta.times import parse_time
 
-Report: TypeAlias = Callable[[FieldError], None]
+Report: TypeAlias = "list[FieldError]"
 Check: TypeAlias = Callable[[Json, str, Report], None]
 Says: TypeAlias = Callable[[Json], str]
 """What must hold of a value; "" if it does."""
@@ -72,7 +72,7 @@ def _all(checks: list[Check]) -> Check:
 def _saying(says: Says, reason: str = errors.INVALID) -> Check:
     def check(value: Json, path: str, report: Report) -> None:
         if message := says(value):
-            report(FieldError(path=path, reason=reason, message=message, found=value))
+            report.append(FieldError(path=path, reason=reason, message=message, found=value))
 
     return check
 
@@ -101,7 +101,7 @@ def _among(choices: tuple[Json, ...]) -> Check:
     def check(value: Json, path: str, report: Report) -> None:
         if not any(same(value, choice) for choice in choices):
             reason = errors.NOT_SUPPORTED
-            report(FieldError(path=path, reason=reason, message=message, found=value))
+            report.append(FieldError(path=path, reason=reason, message=message, found=value))
 
     return check
 
@@ -216,7 +216,7 @@ def _fields(below: Mapping[str, Check], required: tuple[str, ...]) -> Check:
                 each(value[name], prefix + name, report)
         for name in required:
             if name not in value:
-                report(FieldError(path=prefix + name, reason=errors.REQUIRED, message=""))
+                report.append(FieldError(path=prefix + name, reason=errors.REQUIRED, message=""))
 
     return check
 
@@ -284,7 +284,7 @@ def _closest(checks: list[Check], value: Json) -> str:
 def faults(check: Check, value: Json) -> list[FieldError]:
     """Return what a check tells of a value, with paths from there on."""
     found: list[FieldError] = []
-    check(value, "", found.append)
+    check(value, "", found)
     return found
 
 

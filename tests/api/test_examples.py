@@ -1,4 +1,4 @@
-"""The manifests of `examples/` and of this folder: each is taken as it stands, and stays takeable."""
+"""The manifests of `examples/` and of this folder: each is taken as it stands, and stays so."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from spinney.api import kinds
-from spinney.api.kinds import OUR_KINDS
+from spinney.api.kinds import OUR_KINDS, Kind
 from spinney.api.surroundings import Surroundings
 from spinney.meta.documents import Document, leaves, string_at, value_at
 from spinney.meta.records import decode, encode
+from spinney.testing.build import ABSENT, changed
 from tests.api import samples
 
 EVERY_FILE = pytest.mark.parametrize("file", samples.FILES, ids=lambda file: file.name)
@@ -63,7 +64,7 @@ def test_each_document_is_read_and_keeps_all_that_was_written(file: Path) -> Non
         kept = dict(leaves(stored))
         for path, value in leaves(document):
             if value is None:
-                assert path not in kept
+                assert kept.get(path, "nothing, or a default") is not None, path
             elif path[-2:] == ("spec", "replicas") and value == 0 and "cliques" in path:
                 assert kept[path] == 1
             else:
@@ -93,3 +94,18 @@ def test_what_is_taken_where_nothing_is_known_is_what_is_taken_here(file: Path) 
     for document in samples.documents(file):
         kind = OUR_KINDS[kinds.group_kind_of(document)]
         assert list(map(str, kinds.admit(kind, document)[1])) == []
+
+
+@pytest.mark.parametrize("kind", OUR_KINDS.values(), ids=lambda kind: kind.names.kind)
+def test_metadata_is_checked_in_every_kind_new_and_changed(kind: Kind) -> None:
+    good = samples.of_kind(kind.names.kind, admitted=True)[0]
+    for path, value, told in (
+        ("metadata.labels", {"a b": "c"}, 'metadata.labels: Invalid value: "a b": name part must'),
+        ("metadata.finalizers", ["a b"], 'metadata.finalizers[0]: Invalid value: "a b": name part'),
+        ("metadata.name", ABSENT, "metadata.name: Required value: name or generateName"),
+    ):
+        bad = changed(good, {path: value})
+        for old in (None, good):
+            faults = list(map(str, kinds.admit(kind, bad, old)[1]))
+            assert [fault for fault in faults if fault.startswith(told)], (path, faults)
+            assert len(faults) == 1

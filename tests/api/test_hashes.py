@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spinney.api import hashes, kinds
 from spinney.api.kinds import OUR_KINDS
 from spinney.meta import hashing
-from spinney.meta.documents import Document, Json, object_at
+from spinney.meta.documents import Document, Json, list_at, object_at
 from spinney.testing import build
 from spinney.testing.build import ABSENT, changed
 from tests.api import samples
@@ -168,7 +168,7 @@ def test_any_template_has_a_hash_fit_for_a_label(template: Document) -> None:
     stored = generation(template)
     assert len(stored) == 16
     assert hashes.is_generation_hash(stored, template)
-    for clique in template.get("cliques") or []:  # type: ignore[union-attr]
+    for clique in list_at(template, ["cliques"]):
         if isinstance(clique, dict):
             own = hashes.pod_template_hash(template, clique)
             assert hashes.is_pod_template_hash(own, template, clique)

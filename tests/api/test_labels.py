@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spinney.api import labels
+from spinney.api import labels, names
 from spinney.api.labels import Component
 from spinney.meta.metadata import is_label_value, is_qualified_name
 
@@ -75,6 +75,102 @@ def test_a_pod_has_its_cliques_labels_and_its_own() -> None:
     }
 
 
+N = "app.kubernetes.io/name"
+COMPONENT = "app.kubernetes.io/component"
+INDEX = "grove.io/podcliqueset-replica-index"
+
+
+def test_pods_of_a_clique_and_of_a_group_are_selected() -> None:
+    """These stand in status, for autoscalers."""
+    assert labels.clique_selector("svc", "svc-0-fe") == {**D, "grove.io/podclique": "svc-0-fe"}
+    assert labels.group_selector("svc", "svc-0-pre") == {
+        **D,
+        "grove.io/podcliquescalinggroup": "svc-0-pre",
+    }
+
+
+@pytest.mark.parametrize(
+    ("component", "name", "told"),
+    [
+        (Component.SERVICE_ACCOUNT, names.service_account("svc"), "svc"),
+        (Component.ROLE, names.role("svc"), "grove.io-pcs-svc"),
+        (Component.ROLE_BINDING, names.role("svc"), "grove.io-pcs-svc"),
+        (Component.TOKEN_SECRET, names.token_secret("svc"), "svc-ic-sat"),
+        (Component.AUTOSCALER, names.clique("svc", 0, "fe"), "svc-0-fe"),
+    ],
+)
+def test_what_a_set_has_once(component: str, name: str, told: str) -> None:
+    found = labels.of_set("svc", component, name)
+    assert found == {**D, N: told, COMPONENT: component}
+    assert all(map(is_label_value, found.values()))
+
+
+@pytest.mark.parametrize(
+    ("component", "name"),
+    [
+        (Component.SCALING_GROUP, names.scaling_group("svc", 2, "pre")),
+        (Component.HEADLESS_SERVICE, names.headless_service("svc", 2)),
+    ],
+)
+def test_what_a_set_replica_has_once(component: str, name: str) -> None:
+    found = labels.of_set_replica("svc", 2, component, name)
+    assert found == {**D, N: name, COMPONENT: component, INDEX: "2"}
+
+
+def test_a_compute_domain_names_its_group() -> None:
+    name = names.compute_domain("svc", 1, "fabric")
+    assert labels.compute_domain("svc", 1, name, "fabric") == {
+        **D,
+        N: "svc-1-fabric",
+        COMPONENT: "pcs-computedomain",
+        INDEX: "1",
+        "grove.io/mnnvl-group": "fabric",
+    }
+
+
+def test_a_podgang_mirrors_its_sets_labels_but_not_groves() -> None:
+    """It has neither a name nor an index, and what is Grove's own wins."""
+    of_set = {"team": "a", "grove.io/podgang": "x", "app.kubernetes.io/part-of": "other"}
+    assert labels.podgang(of_set, "svc", "kai-scheduler") == {
+        **D,
+        "team": "a",
+        COMPONENT: "podgang",
+        "grove.io/scheduler-name": "kai-scheduler",
+    }
+
+
+def test_a_claim_is_told_by_its_owner_and_its_index() -> None:
+    claim = {**D, COMPONENT: "resource-claim"}
+    assert labels.set_claim("svc") == claim
+    assert labels.set_claim("svc", 0) == {**claim, INDEX: "0"}
+    group = {**claim, "grove.io/podcliquescalinggroup": "svc-0-pre"}
+    assert labels.group_claim("svc", "svc-0-pre") == group
+    assert labels.group_claim("svc", "svc-0-pre", 4) == {
+        **group,
+        "grove.io/podcliquescalinggroup-replica-index": "4",
+    }
+    clique = {**claim, "grove.io/podclique": "svc-0-fe"}
+    assert labels.clique_claim("svc", "svc-0-fe") == clique
+    assert labels.clique_claim("svc", "svc-0-fe", 7) == {
+        **clique,
+        "grove.io/podclique-pod-index": "7",
+    }
+
+
+def test_annotations_come_down_as_groves_do() -> None:
+    topology, mnnvl = "grove.io/topology-name", "grove.io/mnnvl-group"
+    assert labels.clique_annotations({"a": "1", topology: "racks", mnnvl: "none"}) == {
+        "a": "1",
+        mnnvl: "none",
+    }
+    of_set = {"b": "2", mnnvl: "fabric", topology: "racks", "scheduling.grove.io/x": "y"}
+    assert labels.group_annotations({"a": "1"}, of_set) == {"a": "1", mnnvl: "fabric"}
+    assert labels.group_annotations({mnnvl: "none"}, of_set) == {mnnvl: "none"}
+    mirrored = {"b": "2", "scheduling.grove.io/x": "y"}
+    assert labels.podgang_annotations(of_set) == mirrored
+    assert labels.podgang_annotations(of_set, "racks") == {**mirrored, topology: "racks"}
+
+
 def test_the_root_of_a_child_is_told_by_a_label() -> None:
     assert labels.root_name({"metadata": {"labels": D}}) == "svc"
     assert labels.root_name({"metadata": {}}) == ""
@@ -88,6 +184,12 @@ def test_an_index_is_read_from_a_label(text: str, found: int | None) -> None:
     document = {"metadata": {"labels": {labels.POD_INDEX: text}}}
     assert labels.index(document, labels.POD_INDEX) == found
     assert labels.index({}, labels.POD_INDEX) is None
+
+
+@pytest.mark.rule("1.3")
+def test_what_is_ours_says_so() -> None:
+    assert (labels.REVISION, labels.ATTEMPT) == ("spinney.dev/revision", "spinney.dev/attempt")
+    assert labels.OUTCOME_FINALIZER == "spinney.dev/outcome"
 
 
 def test_keys_and_values_are_groves() -> None:

@@ -20,6 +20,7 @@ E = "spec.endpoint"
 H = "spec.endpoint.healthCheck"
 SERVED = changed(BASE, {E: {"clique": "router", "port": 8000, "healthCheck": {}}})
 
+SHARE = 'must be an integer or a percentage such as "25%"'
 STUCK = f"must not be 0 while {R}.maxSurge is 0: nothing could ever be replaced"
 
 
@@ -69,6 +70,10 @@ RULES = (
                     f"{R}.maxSurge: Invalid value: -1: must be greater than or equal to 0",
                     f'{R}.maxUnavailable: Invalid value: "101%": must be at most 100%',
                 ),
+            ),
+            (
+                {R: {"maxSurge": "many"}},
+                (f'{R}.maxSurge: Invalid value: "many": {SHARE}',),
             ),
             (
                 {R: {"maxSurge": True}},
@@ -328,7 +333,24 @@ def test_groups_of_multi_node_nvlink_are_checked_in_the_template() -> None:
     off = Surroundings(mnnvl=False)
     (fault,) = said_of(changed(BASE, enrolled), known=off)
     assert fault.startswith("spec.template.metadata.annotations[grove.io/mnnvl-group]: Invalid")
+    (fault,) = said_of(changed(BASE, enrolled), BASE, off)
+    assert fault.startswith("spec.template.metadata.annotations[grove.io/mnnvl-group]: Invalid")
     assert said_of(changed(BASE, enrolled), BASE) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "metadata.labels",
+        "metadata.annotations",
+        "spec.template.metadata.labels",
+        "spec.template.metadata.annotations",
+    ],
+)
+def test_its_metadata_and_that_of_its_routes_is_metadata(place: str) -> None:
+    for old in (None, BASE):
+        (fault,) = said_of(changed(BASE, {place: {"a b": "c"}}), old)
+        assert fault.startswith(f'{place}: Invalid value: "a b": name part must consist')
 
 
 def test_a_template_is_warned_of_as_a_sets_is() -> None:

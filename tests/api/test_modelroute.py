@@ -31,7 +31,14 @@ RULES = (
         "it belongs to a deployment and runs one of its revisions",
         good=({"spec.endpoint": ABSENT}, {"spec.traffic": "Active"}),
         bad=(
-            ({"spec.deploymentName": ABSENT}, ("spec.deploymentName: Required value",)),
+            *(
+                ({path: ABSENT}, (f"{path}: Required value",))
+                for path in ("spec.deploymentName", "spec.revision", "spec.template")
+            ),
+            (
+                {"metadata.name": ABSENT},
+                ("metadata.name: Required value: name or generateName is required",),
+            ),
             (
                 {"spec.revision": 0},
                 ("spec.revision: Invalid value: 0: must be greater than or equal to 1",),
@@ -108,6 +115,11 @@ def test_rules_of_a_new_route(case: Case) -> None:
 @pytest.mark.parametrize("case", UPDATE_RULES, ids=repr)
 def test_rules_of_a_changed_route(case: Case) -> None:
     case.check_updated(BASE)
+
+
+def test_what_holds_of_a_new_route_holds_of_a_changed_one() -> None:
+    (fault,) = said_of(changed(BASE, {"metadata.labels": {"a b": "c"}}), BASE)
+    assert fault.startswith('metadata.labels: Invalid value: "a b": ')
 
 
 def test_its_template_is_for_life() -> None:

@@ -288,3 +288,20 @@ def test_the_order_of_parts_does_not_matter(words: list[str]) -> None:
     assert one == {
         frozenset((first.title, other.title)) for first, other, _ in names.collisions(turned)
     }
+
+
+def test_many_parts_that_nearly_meet_are_compared_at_once() -> None:
+    """A manifest of 3 MiB holds that many; compared two by two they would take hours."""
+    parts = [_clique(f"a-0-{index}") for index in range(10_000)]
+    parts += [_claim(f"0-x-{index}", per_replica=True, of=_clique("a")) for index in range(10_000)]
+    assert list(names.collisions(parts)) == []
+    met = list(names.collisions([*parts, _grouped("7", "a")]))
+    assert [(one.title, name) for one, _, name in met] == [('clique "a-0-7"', "-0-a-0-7")]
+
+
+def test_a_part_that_meets_many_is_told_of_some() -> None:
+    parts = [_grouped("w", "a"), *(_clique(f"a-{index}-w") for index in range(50))]
+    met = list(names.collisions(parts[::-1]))
+    assert len(met) == names.MEETINGS_TOLD_MAX
+    assert len(list(names.collisions(parts))) == 50
+    assert len(list(names.collisions([*parts, *parts]))) <= 51 * (names.MEETINGS_TOLD_MAX + 1)

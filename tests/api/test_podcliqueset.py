@@ -6,7 +6,8 @@ import pytest
 
 from spinney.api import kinds, podcliqueset
 from spinney.api.surroundings import Surroundings
-from spinney.meta.documents import Document, value_at
+from spinney.meta import metadata
+from spinney.meta.documents import Document, Json, value_at
 from spinney.meta.durations import Duration
 from spinney.testing import build
 from spinney.testing.build import ABSENT, changed
@@ -31,6 +32,10 @@ SHARED = {
     "name": "link",
     "templateSpec": {"spec": {"devices": {"requests": [{"name": "a"}]}}},
 }
+
+
+SUBDOMAIN = metadata.SUBDOMAIN_RULE
+SHARE = 'must be an integer or a percentage such as "25%"'
 
 
 def clique(name: str, **spec: object) -> Document:
@@ -121,6 +126,13 @@ SET_RULES = (
                 ),
             ),
             (
+                {"spec.updateStrategy.rollingRecreate.maxUnavailable": "some"},
+                (
+                    'spec.updateStrategy.rollingRecreate.maxUnavailable: Invalid value: "some": '
+                    + SHARE,
+                ),
+            ),
+            (
                 {"spec.updateStrategy.rollingRecreate.maxUnavailable": "101%"},
                 (
                     'spec.updateStrategy.rollingRecreate.maxUnavailable: Invalid value: "101%": '
@@ -158,6 +170,7 @@ CLIQUE_RULES = (
                 (f"{C}[0].name: Required value: a name must be given",),
             ),
             ({f"{C}[0].name": ABSENT}, (f"{C}[0].name: Required value",)),
+            ({f"{C}[0].name": "Router"}, (f'{C}[0].name: Invalid value: "Router": {SUBDOMAIN}',)),
         ),
     ),
     Case(
@@ -197,6 +210,18 @@ CLIQUE_RULES = (
         "labels and annotations of a clique are labels and annotations",
         good=({f"{C}[0].labels": {"a.b/c": "d"}}, {f"{C}[0].annotations": {"a": "b c"}}),
         bad=(
+            (
+                {f"{C}[0].labels": {"a": "b c"}},
+                (f'{C}[0].labels: Invalid value: "b c": {metadata.LABEL_VALUE_RULE}',),
+            ),
+            (
+                {f"{C}[0].labels": {"a b": "c"}},
+                (f'{C}[0].labels: Invalid value: "a b": {metadata.NAME_PART_RULE}',),
+            ),
+            (
+                {f"{G}[0].annotations": {"a b": "c"}},
+                (f'{G}[0].annotations: Invalid value: "a b": {metadata.NAME_PART_RULE}',),
+            ),
             (
                 {f"{C}[0].annotations": {"a b": "c"}},
                 (
@@ -379,12 +404,31 @@ CLIQUE_RULES = (
     ),
 )
 
+REQUIRED = Case(
+    "what must be given is given",
+    bad=tuple(
+        ({path: ABSENT}, (f"{path}: Required value",))
+        for path in (
+            "spec.template",
+            f"{C}[0].name",
+            f"{C}[0].spec",
+            f"{C}[0].spec.roleName",
+            f"{C}[0].spec.podSpec",
+            f"{C}[0].spec.podSpec.containers",
+            f"{C}[0].spec.podSpec.containers[0].name",
+            f"{G}[0].name",
+            f"{G}[0].cliqueNames",
+        )
+    ),
+)
+
 GROUP_RULES = (
     Case(
         "a group has a name of its own, which is a DNS subdomain",
         good=({f"{G}[0].name": "decode.v1"},),
         bad=(
             ({f"{G}[0].name": ""}, (f"{G}[0].name: Required value: a name must be given",)),
+            ({f"{G}[0].name": "Decode"}, (f'{G}[0].name: Invalid value: "Decode": {SUBDOMAIN}',)),
             (
                 {f"{G}[1]": {"name": "decode", "cliqueNames": ["router"]}},
                 (f'{G}[1].name: Duplicate value: "decode": groups of a set have different names',),
@@ -426,6 +470,13 @@ GROUP_RULES = (
             (
                 {f"{G}[0].minAvailable": 0},
                 (f"{G}[0].minAvailable: Invalid value: 0: must be greater than 0",),
+            ),
+            (
+                {f"{G}[0].replicas": 1, f"{G}[0].minAvailable": 2},
+                (
+                    f"{G}[0].minAvailable: Invalid value: 2: must be less than or equal to "
+                    "replicas (1)",
+                ),
             ),
             (
                 {f"{G}[0].minAvailable": 3},
@@ -748,6 +799,7 @@ MNNVL_RULES = (
 )
 
 RULES = (
+    REQUIRED,
     *SET_RULES,
     *CLIQUE_RULES,
     *GROUP_RULES,
@@ -825,6 +877,54 @@ def test_a_set_whose_own_names_collide_is_refused() -> None:
     ]
 
 
+PER_REPLICA, ALL = ({"scope": scope} for scope in ("PerReplica", "AllReplicas"))
+
+
+@pytest.mark.rule("1.5")
+@pytest.mark.parametrize(
+    ("shared", "at", "name", "other"),
+    [
+        (
+            {S: [{"name": "router-all-link", **PER_REPLICA}], f"{C}[0]": [{"name": "link", **ALL}]},
+            f"{S}.resourceSharing[0].name",
+            "-0-router-all-link",
+            'the AllReplicas claim "link" of clique "router"',
+        ),
+        (
+            {
+                f"{G}[0]": [{"name": "leader-0-link", **PER_REPLICA}],
+                f"{C}[1]": [{"name": "link", **PER_REPLICA}],
+            },
+            f"{C}[1].resourceSharing[0].name",
+            "-0-decode-0-leader-0-link",
+            'the PerReplica claim "leader-0-link" of group "decode"',
+        ),
+        (
+            {
+                f"{G}[0]": [{"name": "link", **ALL}],
+                S: [{"name": "decode-all-link", **PER_REPLICA}],
+            },
+            f"{S}.resourceSharing[0].name",
+            "-0-decode-all-link",
+            'the AllReplicas claim "link" of group "decode"',
+        ),
+    ],
+)
+def test_claims_of_one_name_are_refused(
+    shared: dict[str, Json], at: str, name: str, other: str
+) -> None:
+    """Two devices would be fought over by two owners of one ResourceClaim."""
+    document = changed(BASE, {f"{place}.resourceSharing": to for place, to in shared.items()})
+    (fault,) = said_of(document)
+    assert fault.startswith(f"{at}: Invalid value: ")
+    assert f'would share a ResourceClaim name such as "<name>{name}" with {other}: ' in fault
+
+
+def test_claims_of_names_alike_that_cannot_meet_are_taken() -> None:
+    alike: list[Json] = [{"name": "0-link", **ALL}, {"name": "all-0-link", **PER_REPLICA}]
+    assert said_of(changed(BASE, {f"{S}.resourceSharing": alike})) == []
+
+
 @pytest.mark.rule("1.6")
 def test_min_available_and_min_replicas_have_their_defaults() -> None:
     made = build.podcliqueset().with_clique("a", replicas=3).with_clique("b").with_group("g", "b")
@@ -872,6 +972,12 @@ def test_defaults_are_those_of_the_api() -> None:
             ],
         },
     }
+    given = changed(BASE, {f"{S}.headlessServiceConfig": {}, f"{G}[0].replicas": ABSENT})
+    stored = kinds.admit(KIND, given)[0]
+    assert value_at(stored, ["spec", "template", "headlessServiceConfig"]) == {
+        "publishNotReadyAddresses": True
+    }
+    assert value_at(stored, ["spec", "template", "podCliqueScalingGroups", 0, "replicas"]) == 1
     bare = changed(BASE, {"spec.replicas": ABSENT, "spec.updateStrategy": {}})
     spec, faults = kinds.admit(KIND, bare)
     assert faults == ()

@@ -254,7 +254,7 @@ BINDING_RULES = (
 )
 
 
-@pytest.mark.parametrize("case", (*SHAPE_RULES, *BINDING_RULES), ids=repr)
+@pytest.mark.parametrize("case", [*SHAPE_RULES, *BINDING_RULES], ids=repr)
 def test_rules_of_a_new_constraint(case: Case) -> None:
     case.check_created(BASE)
 
@@ -396,6 +396,23 @@ def test_a_name_is_given_to_no_constraint_that_could_be_resolved() -> None:
     assert said_of(named, below, KNOWN) == [
         f"{C}[0].{T}.topologyName: Forbidden: field is immutable"
     ]
+
+
+def test_a_name_that_was_given_is_not_changed_in_a_repair() -> None:
+    """One clique wants a name, the other has one: only the first may be given one."""
+    half = changed(
+        FREE,
+        {
+            f"{C}[0].{T}": {"packDomain": "host"},
+            f"{C}[1].{T}": {"topologyName": "racks", "packDomain": "host"},
+        },
+    )
+    mended = changed(half, {f"{C}[0].{T}.topologyName": "racks"})
+    assert said_of(mended, half, KNOWN) == []
+    renamed = {f"{C}[{index}].{T}.topologyName": "other" for index in (0, 1)}
+    assert f"{C}[1].{T}.topologyName: Forbidden: field is immutable" in said_of(
+        changed(half, renamed), half, KNOWN
+    )
 
 
 def test_a_repair_changes_nothing_else() -> None:

@@ -156,6 +156,56 @@ def test_validate_loads_what_it_needs_and_no_more(tmp_path):
     assert layers == {"api", "cli", "meta"}
 
 
+SPINNEY = f'"{sys.executable}" -m spinney'
+
+
+def shell(script, folder, **environment):
+    """Run a script of a real shell, in which `spinney` is the command."""
+    done = subprocess.run(
+        ["bash", "-c", f'spinney() {{ {SPINNEY} "$@"; }}\n{script}'],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+ODD = '{"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "spec": {"größe": 1}}'
+
+
+def test_everything_is_written_in_utf_8_whatever_the_locale(tmp_path):
+    (tmp_path / "a.json").write_text(ODD, "utf-8")
+    code, out, _ = shell("spinney validate a.json", tmp_path, **ASCII)
+    assert code == 1
+    assert "spec.größe: Unknown field" in out
+
+
+def test_a_file_may_have_any_name(tmp_path):
+    script = "printf '{}' > $'\\xff.json'; spinney validate -o json $'\\xff.json'"
+    code, out, err = shell(script, tmp_path)
+    assert (code, err) == (1, "")
+    assert json.loads(out)["documents"][0]["file"] == r"\udcff.json"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("spinney validate - <&-", (2, "", "spinney: -: standard input is closed\n")),
+        ("spinney version >&-", (0, "", "")),
+        ("spinney fields nope 2>&-", (2, "", "")),
+        (
+            "spinney version >/dev/full",
+            (1, "", "spinney: cannot write the answer: No space left on device\n"),
+        ),
+    ],
+)
+def test_a_closed_or_full_stream_is_no_crash(tmp_path, script, expected):
+    assert shell(script, tmp_path) == expected
+
+
 def test_a_reader_that_went_away_is_no_crash():
     done = subprocess.run(
         ["bash", "-c", f'set -o pipefail; "{sys.executable}" -m spinney crds | head -c 10'],

@@ -173,6 +173,84 @@ def test_what_may_not_change_is_checked_against_what_is_stored(call):
     )
 
 
+def test_an_object_that_is_not_stored_is_said_to_be_checked_as_new(call):
+    """A name misspelt must not look like a change that is allowed."""
+    code, out, err = call(
+        "validate",
+        "new.yaml",
+        "--against",
+        "old.yaml",
+        new=ONE.format(replicas=1).replace("one", "won"),
+        old=ONE.format(replicas=1),
+    )
+    assert (code, err) == (0, "1 document, all valid\n")
+    assert out == (
+        "new.yaml:2: PodCliqueSet default/won: valid\n"
+        "new.yaml:2: PodCliqueSet default/won: warning: checked as a new object: none of this "
+        "kind and name is among the stored ones\n"
+    )
+
+
+def test_objects_without_a_name_are_no_updates_of_each_other(call):
+    nameless = ONE.replace("  name: one\n", "  generateName: one-\n")
+    code, out, _ = call(
+        "validate",
+        "new.yaml",
+        "--against",
+        "old.yaml",
+        new=nameless.format(replicas=1).replace("roleName: web", "roleName: site"),
+        old=nameless.format(replicas=1),
+    )
+    assert code == 0
+    assert "checked as a new object" in out
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("kind: [\n", "--against old.yaml: line 2: a value is expected here: is a bracket not"),
+        ("- a\n", "--against old.yaml: line 1: must be an object with apiVersion and kind"),
+        ("# nothing\n", "--against: no documents found"),
+        (
+            f"{ONE.format(replicas=1)}---\n{ONE.format(replicas=2)}",
+            "--against old.yaml: line 19: PodCliqueSet default/one is given twice",
+        ),
+    ],
+)
+def test_what_is_stored_must_be_readable(call, stored, said):
+    """Nothing is compared with half of what is stored, and then called valid."""
+    code, out, err = call(
+        "validate", "new.yaml", "--against", "old.yaml", new=ONE.format(replicas=1), old=stored
+    )
+    assert (code, out) == (2, "")
+    assert err.startswith(f"spinney: {said}")
+
+
+def test_a_topology_among_the_stored_objects_is_checked_against(call):
+    constrained = ONE.format(replicas=1).replace(
+        "  template:\n",
+        "  template:\n    topologyConstraint: {topologyName: racks, pack: {required: shelf}}\n",
+    )
+    binding = (
+        "apiVersion: grove.io/v1alpha1\nkind: ClusterTopologyBinding\n"
+        "metadata: {name: racks}\nspec: {levels: [{domain: rack, key: example.com/rack}]}\n"
+    )
+    code, out, _ = call("validate", "a.yaml", "--against", "old.yaml", a=constrained, old=binding)
+    assert code == 1
+    assert 'not a level of ClusterTopologyBinding "racks", which has: rack' in out
+
+
+def test_a_fault_is_one_line_that_steers_no_terminal(call):
+    """Names and keys come from whoever wrote the manifest."""
+    nasty = ONE.format(replicas=1).replace("name: one", 'name: "a\\e[2J\\nb\\u202e"')
+    nasty = nasty.replace("spec:\n", 'spec:\n  "x\\e]0;y\\n": 1\n', 1)
+    code, out, _ = call("validate", "a.yaml", a=nasty)
+    assert code == 1
+    assert len(out.splitlines()) == 2
+    assert out.replace("\n", "").isprintable()
+    assert "default/a\\u001b[2J\\u000ab\\u202e: metadata.name" in out
+
+
 def test_a_topology_among_the_documents_is_checked_against(call):
     constrained = ONE.format(replicas=1).replace(
         "  template:\n",
@@ -245,6 +323,7 @@ def test_nothing_to_check_is_said(call):
             ["validate", "empty"],
             "spinney: empty: no manifests in this folder (.yaml, .yml, .json)\n",
         ),
+        (["validate", ""], "spinney: the name of a file is empty\n"),
         (["validate"], "spinney: the following arguments are required: FILE|-|DIR\n"),
         (["validate", "a", "-o", "xml"], "spinney: argument -o/--output: invalid choice: 'xml'"),
         (["vali"], "spinney: argument VERB: invalid choice: 'vali'"),

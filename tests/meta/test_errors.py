@@ -107,7 +107,7 @@ def test_decode_errors_say_where() -> None:
         ({"a": "\ud800"}, "an object"),
         pytest.param(10**5000, "an integer of 16610 bits", id="huge"),
         (float("nan"), "null"),
-        ("x" * 200, '"' + "x" * 119 + "… (202 characters)"),
+        ("x" * 200, '"' + "x" * 119 + "… (200 characters)"),
         (nested(3), '{"a":{"a":{}}}'),
     ],
 )

@@ -1,7 +1,6 @@
 """Manifests: scalars as kubectl has them, faults by line, bounds, and fuzzing."""
 
 import json
-import time
 
 import pytest
 import yaml
@@ -132,6 +131,8 @@ def test_keys_become_strings(text: str, key: str) -> None:
         (b"a:\n- \x00", "line 2: control character 0x00 is not allowed"),
         (b"a: \xff", "line 1: byte 0xff is not UTF-8: save the text as UTF-8"),
         ("a: 1".encode("utf-16"), "line 1: the text is UTF-16 or UTF-32, or binary"),
+        ("a: 1".encode("utf-16-le"), "line 1: the text is UTF-16 or UTF-32, or binary"),
+        ("a: 1".encode("utf-32-be"), "line 1: the text is UTF-16 or UTF-32, or binary"),
         (b"a: !mine x", "line 1: tag !mine is not known: leave it out"),
         (b"a: !!set {b}", "line 1: tag !!set is not known"),
         (b"a: !!int b", "line 1: 'b' cannot be read as !!int"),
@@ -281,25 +282,26 @@ def test_aliases_are_bounded() -> None:
     assert values(b"a: &a [x]\nb: *a\nc: &a 1\nd: *a") == [{"a": ["x"], "b": ["x"], "c": 1, "d": 1}]
 
 
-def test_a_large_document_is_refused_before_it_is_parsed() -> None:
-    for data in (
-        b"a:\n" + b"- xxxxxxx\n" * 400_000,
-        b'{"a":[' + b"1," * 2_000_000 + b"1]}",
-        b"[\n" + b"[1],\n" * 800_000 + b"[1]]",
-    ):
-        begun = time.perf_counter()
-        assert "larger than 3 MiB" in str(next(manifests.load(data)).error)
-        assert time.perf_counter() - begun < 1
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'a: "not closed\n' + b"- xxxxxxx\n" * 400_000,
+        b'{"a":[1 2' + b"1," * 2_000_000 + b"1]}",
+        b"[\n 1 2" + b"[1],\n" * 800_000 + b"[1]]",
+    ],
+    ids=["yaml", "json", "many lines"],
+)
+def test_a_large_document_is_refused_before_it_is_parsed(data: bytes) -> None:
+    """What is wrong in its first line is not seen, so nothing of it was read."""
+    assert "larger than 3 MiB" in str(next(manifests.load(data)).error)
 
 
-def test_many_documents_take_linear_time() -> None:
-    def seconds(data: bytes) -> float:
-        begun = time.perf_counter()
-        assert all(each.error is None for each in manifests.load(data))
-        return time.perf_counter() - begun
-
-    for unit in (b"---\nkind: A\n", b'{"kind": "A"}\n'):
-        assert seconds(unit * 8000) < 10 * seconds(unit * 2000)
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("unit", [b"---\nkind: A\n", b'{"kind": "A"}\n', b"...\n", b"---\n"])
+def test_many_documents_are_read_in_linear_time(unit: bytes) -> None:
+    """A second's work, and minutes of it if each document looked at all that follow."""
+    documents = [each.document for each in manifests.load(unit * 50_000)]
+    assert documents == ([{"kind": "A"}] * 50_000 if b"kind" in unit else [])
 
 
 @pytest.mark.law

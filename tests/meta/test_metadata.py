@@ -1,5 +1,7 @@
 """Metadata: the rules and the words of Kubernetes."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 
@@ -71,6 +73,44 @@ def test_good_metadata_has_no_faults() -> None:
 def test_a_fault_is_worded_as_kubernetes_words_it(document: object, told: str) -> None:
     (fault,) = faults(document)
     assert told in fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "longest"),
+    [
+        (metadata.dns_label_fault, "a" * 63),
+        (metadata.label_value_fault, "a" * 63),
+        (metadata.qualified_name_fault, "a" * 63),
+        (metadata.qualified_name_fault, f"{'a' * 253}/{'a' * 63}"),
+        (metadata.dns_subdomain_fault, "a" * 253),
+    ],
+)
+def test_a_name_may_be_so_long_and_no_longer(fault: Callable[[str], str], longest: str) -> None:
+    assert fault(longest) == ""
+    told = fault(f"a{longest}")
+    assert told.endswith(f"must be no more than {len(longest.split('/')[0])} characters")
+
+
+@pytest.mark.parametrize(
+    ("holds", "good", "bad"),
+    [
+        (metadata.is_dns_label, "a-1", "a.b"),
+        (metadata.is_dns_subdomain, "a.b", "a_b"),
+        (metadata.is_qualified_name, "a.b/C_d", "/c"),
+        (metadata.is_label_value, "", "-"),
+    ],
+)
+def test_a_name_can_be_asked_for_its_form(
+    holds: Callable[[str], bool], good: str, bad: str
+) -> None:
+    assert holds(good)
+    assert not holds(bad)
+
+
+def test_annotations_may_hold_so_much_and_no_more() -> None:
+    most = metadata.ANNOTATION_BYTES_MAX
+    assert faults({**GOOD, "annotations": {"a": "x" * (most - 2), "b": ""}}) == []
+    assert len(faults({**GOOD, "annotations": {"a": "x" * (most - 1), "b": ""}})) == 1
 
 
 def test_an_object_of_cluster_scope_has_no_namespace() -> None:

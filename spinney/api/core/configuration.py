@@ -6,8 +6,11 @@ Controllers read their metadata alone, so that no observation ever holds a secre
 from __future__ import annotations
 
 import base64
+import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from spinney.api.core.builtin import Bare, Finer, built_in, immutable
 from spinney.api.kinds import Names
@@ -23,7 +26,21 @@ KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
     "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
-_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
+KEY_LENGTH_MAX = 253
+_KEY = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
+
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+"""The annotation by which the Secret of a token says whose token it is."""
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+"""The keys a Secret of a type must have."""
+
+_AS_JSON = (".dockercfg", ".dockerconfigjson")
 
 
 class ConfigMap(Bare):
@@ -40,6 +57,8 @@ class ServiceAccount(Bare):
 
 def key_fault(key: str) -> str:
     """Return what must hold of a key of a ConfigMap or Secret; "" if it does."""
+    if len(key) > KEY_LENGTH_MAX:
+        return f"must be no more than {KEY_LENGTH_MAX} characters"
     if key in (".", ".."):
         return f"must not be '{key}'"
     if key.startswith(".."):
@@ -47,7 +66,9 @@ def key_fault(key: str) -> str:
     return "" if _KEY.fullmatch(key) else KEY_RULE
 
 
-def _data_rules(new: Cursor, fields: tuple[str, ...]) -> Iterator[FieldError]:
+def _data_rules(
+    new: Cursor, fields: tuple[str, ...], base64_fields: tuple[str, ...]
+) -> Iterator[FieldError]:
     seen: set[str] = set()
     size = 0
     for field in fields:
@@ -57,19 +78,48 @@ def _data_rules(new: Cursor, fields: tuple[str, ...]) -> Iterator[FieldError]:
             if key in seen:
                 yield Cursor(key, value.path).invalid("duplicate of key present in data")
             seen.add(key)
-            size += len((value.string() or "").encode("utf-8", "surrogatepass"))
+            text = value.string() or ""
+            size += _byte_count(text, is_base64=field in base64_fields)
     if size > DATA_BYTES_MAX:
         yield FieldError(
-            path="", reason=TOO_LONG, message=f"may not be more than {DATA_BYTES_MAX} bytes"
+            path=fields[0], reason=TOO_LONG, message=f"may not be more than {DATA_BYTES_MAX} bytes"
         )
 
 
+def _byte_count(text: str, *, is_base64: bool) -> int:
+    if is_base64:
+        return len(text) // 4 * 3 - text[-2:].count("=")
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def _config_map_rules(new: Cursor) -> Iterator[FieldError]:
-    yield from _data_rules(new, ("data", "binaryData"))
+    yield from _data_rules(new, ("data", "binaryData"), ("binaryData",))
 
 
 def _secret_rules(new: Cursor) -> Iterator[FieldError]:
-    yield from _data_rules(new, ("data",))
+    yield from _data_rules(new, ("data",), ("data",))
+    sort, data = new["type"].string() or "", new["data"]
+    for key in NEEDED.get(sort, ()):
+        said = data.entry(key)
+        if said.value is None:
+            yield said.required()
+        elif key in _AS_JSON and not _is_json(said.string() or ""):
+            yield Cursor("<secret contents redacted>", said.path).invalid("must be JSON in base64")
+    is_known = data.entry("username") or data.entry("password")
+    if sort == "kubernetes.io/basic-auth" and not is_known:
+        yield data.entry("username").required()
+        yield data.entry("password").required()
+    if sort == "kubernetes.io/service-account-token":
+        name = new["metadata"]["annotations"].entry(ACCOUNT_NAME)
+        if not name.string():
+            yield name.required()
+
+
+def _is_json(body: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(base64.b64decode(body)), dict)
+    except (ValueError, binascii.Error, msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def _frozen(old: Cursor, new: Cursor, fields: tuple[str, ...]) -> Iterator[FieldError]:

@@ -79,7 +79,7 @@ def event_from_core(document: Document) -> Document:
 
 def core_from_event(document: Document) -> Document:
     """Return an event of `events.k8s.io` as it is stored."""
-    return {**_renamed(document, _CORE_NAMES), "apiVersion": "v1"}
+    return {"involvedObject": {}, **_renamed(document, _CORE_NAMES), "apiVersion": "v1"}
 
 
 def _renamed(document: Document, names: Mapping[str, str]) -> Document:

@@ -15,6 +15,9 @@ from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Field, Record
 
+PERIOD_SECONDS_MAX = 1800
+WINDOW_SECONDS_MAX = 3600
+_CHOICES = ("Disabled", "Max", "Min")
 CPU_PERCENT = 80
 """How busy pods should be where nothing is said."""
 
@@ -121,6 +124,62 @@ def _rules(new: Cursor) -> Iterator[FieldError]:
             yield metric["type"].not_supported(SOURCES)
         elif source is not None and not metric[source]:
             yield metric[source].required("must populate the given metric source")
+        if source is not None:
+            yield from _target_rules(metric[source]["target"], on_pods=source in _ON_PODS)
+    for field in ("scaleUp", "scaleDown"):
+        yield from _behavior_rules(spec["behavior"][field])
+
+
+_ON_PODS = ("resource", "containerResource")
+_TARGETS: Mapping[str, str] = {
+    "Utilization": "averageUtilization",
+    "Value": "value",
+    "AverageValue": "averageValue",
+}
+
+
+def _target_rules(target: Cursor, *, on_pods: bool) -> Iterator[FieldError]:
+    if target.object() is None:
+        return
+    kind, share = target["type"].string(), target["averageUtilization"]
+    if kind is not None and kind not in _TARGETS:
+        yield target["type"].invalid("must be either Utilization, Value, or AverageValue")
+    if (number := share.integer()) is not None and number < 1:
+        yield share.invalid("must be greater than 0")
+    given = [field for field in _TARGETS.values() if target[field]]
+    if on_pods and not share and not target["averageValue"]:
+        yield share.required("must set either a target raw value or a target utilization")
+    elif not given:
+        yield target["averageValue"].required(
+            "must set either a target value for metric or a per-pod target"
+        )
+    if share and target["averageValue"]:
+        yield target["averageValue"].forbidden(
+            "may not set both a target raw value and a target utilization"
+        )
+
+
+def _behavior_rules(rules: Cursor) -> Iterator[FieldError]:
+    window, choice = rules["stabilizationWindowSeconds"], rules["selectPolicy"]
+    if (seconds := window.integer()) is not None:
+        if seconds < 0:
+            yield window.invalid("must be greater than or equal to zero")
+        elif seconds > WINDOW_SECONDS_MAX:
+            yield window.invalid(f"must be less than or equal to {WINDOW_SECONDS_MAX}")
+    if (word := choice.string()) is not None and word not in _CHOICES:
+        yield choice.not_supported(_CHOICES)
+    if rules.object() is not None and rules["policies"].value == []:
+        yield rules["policies"].required("must specify at least one Policy")
+    for policy in rules["policies"]:
+        kind, value, period = (policy[field] for field in ("type", "value", "periodSeconds"))
+        if (word := kind.string()) is not None and word not in ("Pods", "Percent"):
+            yield kind.not_supported(("Pods", "Percent"))
+        if (number := value.integer()) is not None and number <= 0:
+            yield value.invalid("must be greater than zero")
+        if (seconds := period.integer()) is not None and seconds <= 0:
+            yield period.invalid("must be greater than zero")
+        elif seconds is not None and seconds > PERIOD_SECONDS_MAX:
+            yield period.invalid(f"must be less than or equal to {PERIOD_SECONDS_MAX}")
 
 
 KIND = built_in(

@@ -125,6 +125,7 @@ KIND = built_in(
     has_status=True,
     default=pod_defaults.default,
     rules=pod_rules.rules,
+    births=pod_rules.births,
     changes=pod_rules.changes,
     selectable=(
         "spec.nodeName",

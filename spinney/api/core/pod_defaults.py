@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from spinney.api.core.builtin import Finer
-from spinney.meta.documents import Document, Json, list_at, object_at, string_at, with_value
-from spinney.meta.quantities import parse_quantity
+from spinney.api.core.container_rules import PROBES, amount, listed, named
+from spinney.meta.documents import (
+    Document,
+    Json,
+    is_integer,
+    with_value,
+)
 
 CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 FILE_MODE = 0o644
@@ -14,12 +20,13 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 _PROBE = {
-    "failureThreshold": Finer(default=3, minimum=1),
+    "failureThreshold": Finer(default=3, minimum=0),
     "httpGet.path": Finer(default="/"),
     "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
-    "periodSeconds": Finer(default=10, minimum=1),
-    "successThreshold": Finer(default=1, minimum=1),
-    "timeoutSeconds": Finer(default=1, minimum=1),
+    "periodSeconds": Finer(default=10, minimum=0),
+    "successThreshold": Finer(default=1, minimum=0),
+    "timeoutSeconds": Finer(default=1, minimum=0),
+    "grpc.service": Finer(default=""),
     "initialDelaySeconds": Finer(minimum=0),
 }
 _HOOK = {
@@ -27,6 +34,7 @@ _HOOK = {
     "httpGet.scheme": Finer(default="HTTP", enum=("HTTP", "HTTPS")),
 }
 _FIELD_REFERENCE = Finer(default="v1")
+_DIVISOR = Finer(default="0")
 
 
 def _within(prefix: str, finer: Mapping[str, Finer]) -> dict[str, Finer]:
@@ -39,6 +47,7 @@ _CONTAINER = {
     "terminationMessagePolicy": Finer(default="File", enum=("FallbackToLogsOnError", "File")),
     "resources": Finer(default={}),
     "env.valueFrom.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "env.valueFrom.resourceFieldRef.divisor": _DIVISOR,
     "ports.protocol": Finer(enum=PROTOCOLS),
     **_within("livenessProbe", _PROBE),
     **_within("readinessProbe", _PROBE),
@@ -67,9 +76,12 @@ FINER: Mapping[str, Finer] = {
     "spec.volumes.configMap.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
+    "spec.volumes.ephemeral.volumeClaimTemplate.spec.volumeMode": Finer(default="Filesystem"),
     "spec.volumes.hostPath.type": Finer(default=""),
     "spec.volumes.projected.defaultMode": Finer(default=FILE_MODE),
     "spec.volumes.projected.sources.downwardAPI.items.fieldRef.apiVersion": _FIELD_REFERENCE,
+    "spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.divisor": _DIVISOR,
     "spec.volumes.projected.sources.serviceAccountToken.expirationSeconds": Finer(default=3600),
     "spec.volumes.secret.defaultMode": Finer(default=FILE_MODE),
     "status": Finer(default={"phase": "Pending"}),
@@ -85,9 +97,8 @@ def default(document: Document) -> Document:
         return document
     filled = _each(spec, "volumes", _with_source)
     for containers in CONTAINER_LISTS:
-        filled = _each(filled, containers, _with_pull_policy)
+        filled = _each(filled, containers, _with_own_defaults)
     for containers in ("containers", "initContainers"):
-        filled = _each(filled, containers, _with_requests)
         if spec.get("hostNetwork") is True:
             filled = _each(filled, containers, _with_host_ports)
     if filled is not spec:
@@ -114,13 +125,41 @@ def _with_source(volume: Document) -> Document:
     return {**volume, "emptyDir": {}}
 
 
+_PROBE_NUMBERS = {
+    "failureThreshold": 3,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "timeoutSeconds": 1,
+}
+
+
+def _with_own_defaults(container: Document) -> Document:
+    for field in PROBES:
+        probe = container.get(field)
+        if isinstance(probe, dict) and 0 in probe.values():
+            container = {**container, field: _with_numbers(probe)}
+    return _with_requests(_with_pull_policy(container))
+
+
+def _with_numbers(probe: Document) -> Document:
+    """Return a probe in which a zero, which Kubernetes cannot tell from nothing, is the default."""
+    zeros = {
+        name: number
+        for name, number in _PROBE_NUMBERS.items()
+        if is_integer(probe.get(name)) and probe.get(name) == 0
+    }
+    return {**probe, **zeros} if zeros else probe
+
+
 def _with_pull_policy(container: Document) -> Document:
     if container.get("imagePullPolicy") is not None:
         return container
-    latest = has_latest_tag(string_at(container, ["image"]))
+    image = container.get("image")
+    latest = has_latest_tag(image if isinstance(image, str) else "")
     return {**container, "imagePullPolicy": "Always" if latest else "IfNotPresent"}
 
 
+@functools.lru_cache(maxsize=1024)
 def has_latest_tag(image: str) -> bool:
     """Whether an image is the newest of its name: tagged so, or without tag and digest."""
     name, digest, _ = image.partition("@")
@@ -129,13 +168,14 @@ def has_latest_tag(image: str) -> bool:
 
 
 def _with_requests(container: Document) -> Document:
-    resources = container.get("resources")
-    limits = object_at(resources, ["limits"])
-    requests = object_at(resources, ["requests"])
-    missing = {name: limit for name, limit in limits.items() if name not in requests}
-    if not missing:
+    resources = named(container, "resources")
+    limits, requests = named(resources, "limits"), resources.get("requests", {})
+    if not limits or not isinstance(requests, dict):
         return container
-    return with_value(container, ["resources", "requests"], {**requests, **missing})
+    if limits.keys() <= requests.keys():
+        return container
+    missing = {name: limit for name, limit in limits.items() if name not in requests}
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
 
 
 def _with_host_ports(container: Document) -> Document:
@@ -150,34 +190,30 @@ def _with_host_port(port: Document) -> Document:
 
 def qos_class(spec: Document) -> str:
     """Return in which order a node gives pods up: `Guaranteed`, `Burstable`, `BestEffort`."""
-    holders = [
-        object_at(container, ["resources"])
-        for containers in ("containers", "initContainers")
-        for container in list_at(spec, [containers])
-    ]
-    if whole := object_at(spec, ["resources"]):
-        holders = [whole]
-    said = [_computed(holder, part) for holder in holders for part in ("limits", "requests")]
-    if not any(said):
-        return "BestEffort"
+    holders = [named(spec, "resources")]
+    if not holders[0]:
+        holders = [
+            named(container, "resources")
+            for field in ("containers", "initContainers")
+            for container in listed(spec, field)
+            if isinstance(container, dict)
+        ]
+    says_any, is_guaranteed = False, True
     for holder in holders:
-        limits = _computed(holder, "limits")
-        if limits.keys() != {"cpu", "memory"} or limits != _computed(holder, "requests"):
-            return "Burstable"
-    return "Guaranteed"
+        limits = _computed(named(holder, "limits"))
+        requests = _computed(named(holder, "requests"))
+        says_any = says_any or bool(limits or requests)
+        is_guaranteed = is_guaranteed and len(limits) == 2 and limits == requests
+    if not says_any:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _computed(resources: Document, part: str) -> dict[str, int]:
+def _computed(said: Document) -> dict[str, int]:
     """Return CPU and memory as numbers; nothing for what is zero or no quantity."""
     found: dict[str, int] = {}
     for name in ("cpu", "memory"):
-        value = object_at(resources, [part]).get(name)
-        if not isinstance(value, (str, int)):
-            continue
-        try:
-            amount = parse_quantity(value)
-        except ValueError:
-            continue
-        if amount > 0:
-            found[name] = amount
+        number = amount(said.get(name))
+        if number is not None and number > 0:
+            found[name] = number
     return found

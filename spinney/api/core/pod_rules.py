@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spinney.api.core.builtin import port_faults
+from spinney.api.core import container_rules, placement_rules
+from spinney.api.core.container_rules import Around, invalid, listed, named, required
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
 from spinney.meta.documents import Document, Json, same_content
-from spinney.meta.errors import FieldError, shown
-from spinney.meta.metadata import dns_label_fault, label_faults, qualified_name_fault
-from spinney.meta.quantities import canonical, parse_quantity
+from spinney.meta.errors import FORBIDDEN, FieldError, shown
+from spinney.meta.metadata import (
+    dns_label_fault,
+    dns_subdomain_fault,
+    label_faults,
+    qualified_name_fault,
+)
 from spinney.meta.schemas import INT32_MAX
 
-_HANDLERS = ("exec", "grpc", "httpGet", "sleep", "tcpSocket")
+_NOT_SOURCES = ("name",)
 
 MAY_CHANGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -26,134 +31,111 @@ MAY_CHANGE = (
 def rules(new: Cursor) -> Iterator[FieldError]:
     """Yield what is wrong with a pod, new or changed."""
     spec = new["spec"]
-    if spec["containers"].value == []:
-        yield spec["containers"].required()
-    volumes = {volume["name"].string() for volume in spec["volumes"]}
-    for volume in spec["volumes"]:
-        yield from _label_faults(volume["name"])
-    seen: set[str] = set()
-    for containers in ("containers", "initContainers"):
-        for container in spec[containers]:
-            name = container["name"]
-            if name.string() in seen and containers == "initContainers":
-                yield name.duplicate()
-            seen.add(name.string() or "")
-            yield from _container_rules(container, volumes, spec)
+    said = spec.object()
+    if said is None:
+        return
+    if said.get("containers") == []:
+        yield required("spec.containers")
+    yield from _container_rules(said, _around(said))
+    for index, volume in enumerate(listed(said, "volumes")):
+        if isinstance(volume, dict):
+            yield from _volume_rules(volume, f"spec.volumes[{index}]")
+    yield from _claim_rules(said)
+    if resources := named(said, "resources"):
+        yield from container_rules.resource_faults(resources, "spec.resources", frozenset())
     yield from _timing_rules(spec)
-    yield from label_faults(spec["nodeSelector"])
+    yield from _text_rules(said)
+    if "nodeSelector" in said:
+        yield from label_faults(spec["nodeSelector"])
     for toleration in spec["tolerations"]:
-        yield from _toleration_rules(toleration)
-    for field in ("hostname", "subdomain"):
-        if spec[field].string():
-            yield from _label_faults(spec[field])
+        yield from placement_rules.toleration_faults(toleration)
+    if "affinity" in said:
+        yield from placement_rules.affinity_faults(spec["affinity"])
+    for constraint in spec["topologySpreadConstraints"]:
+        yield from placement_rules.spread_faults(constraint)
     yield from _gate_rules(spec)
 
 
-def _label_faults(name: Cursor) -> Iterator[FieldError]:
-    text = name.string()
-    if text == "":
-        yield name.required()
-    elif text is not None and (fault := dns_label_fault(text)):
-        yield name.invalid(fault)
+def births(new: Cursor) -> Iterator[FieldError]:
+    """Yield what is wrong with a new pod alone."""
+    added = new["spec"]["ephemeralContainers"]
+    if added.value not in (None, []):
+        yield added.forbidden("cannot be set on create")
 
 
-def _container_rules(
-    container: Cursor, volumes: set[str | None], spec: Cursor
-) -> Iterator[FieldError]:
-    yield from _label_faults(container["name"])
-    image = container["image"]
-    if image.value in (None, ""):
-        yield image.required()
-    elif (text := image.string()) is not None and text != text.strip():
-        yield image.invalid("must not have leading or trailing whitespace")
-    yield from _port_rules(container["ports"], spec["hostNetwork"].boolean() is True)
-    for variable in container["env"]:
-        if variable["name"].string() == "":
-            yield variable["name"].required()
-        source = variable["valueFrom"]
-        if source.object() is not None and variable["value"].string():
-            yield source.invalid("may not be specified when `value` is not empty")
-    yield from _mount_rules(container["volumeMounts"], volumes)
-    yield from _resource_rules(container["resources"])
-    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
-        yield from _probe_rules(container[field], field)
+def _around(spec: Document) -> Around:
+    return Around(
+        volumes=frozenset(_names(spec, "volumes")),
+        claims=frozenset(_names(spec, "resourceClaims")),
+        host_network=spec.get("hostNetwork") is True,
+    )
 
 
-def _port_rules(ports: Cursor, host_network: bool) -> Iterator[FieldError]:
-    names: set[str] = set()
-    for port in ports:
-        if (name := port["name"].string()) is not None and name:
-            if len(name) > 15:
-                yield port["name"].invalid("must be no more than 15 characters")
-            elif fault := dns_label_fault(name):
-                yield port["name"].invalid(fault)
-            elif name in names:
-                yield port["name"].duplicate()
-            names.add(name)
-        yield from port_faults(port["containerPort"])
-        host = port["hostPort"].integer()
-        if host:
-            yield from port_faults(port["hostPort"])
-            if host_network and host != port["containerPort"].integer():
-                yield port["hostPort"].invalid(
-                    "must match `containerPort` when `hostNetwork` is true"
-                )
+def _names(spec: Document, field: str) -> Iterator[str]:
+    for item in listed(spec, field):
+        if isinstance(item, dict) and isinstance(name := item.get("name"), str):
+            yield name
 
 
-def _mount_rules(mounts: Cursor, volumes: set[str | None]) -> Iterator[FieldError]:
-    paths: set[str] = set()
-    for mount in mounts:
-        name, path = mount["name"], mount["mountPath"]
-        if name.string() == "":
-            yield name.required()
-        elif name.string() is not None and name.string() not in volumes:
-            yield name.not_found("")
-        text = path.string()
-        if text == "":
-            yield path.required()
-        elif text is not None and text in paths:
-            yield path.invalid("must be unique")
-        paths.add(text or "")
+def _container_rules(spec: Document, around: Around) -> Iterator[FieldError]:
+    taken: set[str] = set()
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(listed(spec, field)):
+            if not isinstance(container, dict):
+                continue
+            path = f"spec.{field}[{index}]"
+            name = container.get("name")
+            if isinstance(name, str):
+                if name in taken and field != "containers":
+                    yield Cursor(name, f"{path}.name").duplicate()
+                taken.add(name)
+            yield from container_rules.faults(container, path, around)
+            if field == "initContainers":
+                yield from container_rules.init_faults(container, path)
 
 
-def _resource_rules(resources: Cursor) -> Iterator[FieldError]:
-    limits = resources["limits"]
-    for name, request in resources["requests"].entries():
-        limit = limits.entry(name).value
-        asked, most = _amount(request.value), _amount(limit)
-        if asked is not None and asked < 0:
-            yield request.invalid("must be greater than or equal to 0")
-        if asked is not None and most is not None and asked > most:
-            assert isinstance(limit, (str, int))
-            yield request.invalid(
-                f"must be less than or equal to {name} limit of {canonical(limit)}"
+def _volume_rules(volume: Document, path: str) -> Iterator[FieldError]:
+    name = volume.get("name")
+    if not isinstance(name, str) or dns_label_fault(name):
+        yield from container_rules.label_faults(name, f"{path}.name")
+    sources = [field for field in volume if field not in _NOT_SOURCES]
+    for source in sources[1:]:
+        yield FieldError(
+            path=f"{path}.{source}",
+            reason=FORBIDDEN,
+            message="may not specify more than 1 volume type",
+        )
+    for source, field in (("persistentVolumeClaim", "claimName"), ("hostPath", "path")):
+        if named(volume, source).get(field) == "":
+            yield required(f"{path}.{source}.{field}")
+    for source in ("configMap", "secret", "projected", "downwardAPI"):
+        mode = named(volume, source).get("defaultMode")
+        if isinstance(mode, int) and not isinstance(mode, bool) and not 0 <= mode <= 0o777:
+            yield invalid(
+                f"{path}.{source}.defaultMode",
+                mode,
+                "must be a number between 0 and 0777 (octal), both inclusive",
             )
-    for _, limit_cursor in limits.entries():
-        amount = _amount(limit_cursor.value)
-        if amount is not None and amount < 0:
-            yield limit_cursor.invalid("must be greater than or equal to 0")
 
 
-def _amount(value: Json) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        return None
-    try:
-        return parse_quantity(value)
-    except ValueError:
-        return None
-
-
-def _probe_rules(probe: Cursor, field: str) -> Iterator[FieldError]:
-    if probe.object() is None:
-        return
-    handlers = [name for name in _HANDLERS if probe[name].object() is not None]
-    if not handlers:
-        yield probe.required("must specify a handler type")
-    for name in handlers[1:]:
-        yield probe[name].forbidden("may not specify more than 1 handler type")
-    threshold = probe["successThreshold"].integer()
-    if field != "readinessProbe" and threshold is not None and threshold != 1:
-        yield probe["successThreshold"].invalid("must be 1")
+def _claim_rules(spec: Document) -> Iterator[FieldError]:
+    for index, claim in enumerate(listed(spec, "resourceClaims")):
+        if not isinstance(claim, dict):
+            continue
+        path = f"spec.resourceClaims[{index}]"
+        yield from container_rules.label_faults(claim.get("name"), f"{path}.name")
+        given = [f for f in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(f)]
+        if not given:
+            yield required(
+                path, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            )
+        elif len(given) > 1:
+            yield invalid(
+                path,
+                {field: claim[field] for field in given},
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
+                "specified",
+            )
 
 
 def _timing_rules(spec: Cursor) -> Iterator[FieldError]:
@@ -167,22 +149,14 @@ def _timing_rules(spec: Cursor) -> Iterator[FieldError]:
         yield grace.invalid("must be greater than or equal to 0")
 
 
-def _toleration_rules(toleration: Cursor) -> Iterator[FieldError]:
-    key, operator = toleration["key"].string(), toleration["operator"]
-    if key:
-        if fault := qualified_name_fault(key):
-            yield toleration["key"].invalid(fault)
-    elif toleration.object() is not None and operator.string() != "Exists":
-        yield operator.invalid(
-            'operator must be Exists when `key` is empty, which means "match all values and all '
-            'keys"'
-        )
-    if operator.string() == "Exists" and toleration["value"].string():
-        yield operator.invalid("value must be empty when `operator` is 'Exists'")
-    if toleration["tolerationSeconds"] and toleration["effect"].string() != "NoExecute":
-        yield toleration["effect"].invalid(
-            "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        )
+def _text_rules(spec: Document) -> Iterator[FieldError]:
+    for field in ("hostname", "subdomain"):
+        if text := spec.get(field):
+            yield from container_rules.label_faults(text, f"spec.{field}")
+    for field in ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"):
+        text = spec.get(field)
+        if isinstance(text, str) and text and (fault := dns_subdomain_fault(text)):
+            yield invalid(f"spec.{field}", text, fault)
 
 
 def _gate_rules(spec: Cursor) -> Iterator[FieldError]:
@@ -199,6 +173,8 @@ def _gate_rules(spec: Cursor) -> Iterator[FieldError]:
 def changes(old: Cursor, new: Cursor, known: Surroundings) -> Iterator[FieldError]:
     """Yield what of a pod was changed and may not be."""
     was, spec = old["spec"], new["spec"]
+    if was.value == spec.value:
+        return
     resized = False
     for containers in ("containers", "initContainers"):
         if len(tuple(was[containers])) != len(tuple(spec[containers])):
@@ -217,6 +193,7 @@ def changes(old: Cursor, new: Cursor, known: Surroundings) -> Iterator[FieldErro
             )
     if was["schedulingGates"].value not in (None, []):
         yield from _selector_changes(was["nodeSelector"], spec["nodeSelector"])
+        yield from placement_rules.tightening_faults(was["affinity"], spec["affinity"])
     if changed := _changed(was, spec, known.subresource):
         yield spec.forbidden(f"{MAY_CHANGE}; found changed: {', '.join(changed)}")
 
@@ -269,6 +246,8 @@ def _changed(was: Cursor, now: Cursor, subresource: str) -> list[str]:
     found: list[str] = []
     for field in dict.fromkeys((*before, *after)):
         one, other = before.get(field), after.get(field)
+        if one == other:
+            continue
         if field in ("containers", "initContainers"):
             one, other = _masked(one, masked), _masked(other, masked)
         if field not in free and not same_content(one, other):

@@ -9,6 +9,7 @@ from spinney.api.core.builtin import Finer, built_in, immutable
 from spinney.api.kinds import Names
 from spinney.api.surroundings import Surroundings
 from spinney.meta.cursors import Cursor
+from spinney.meta.documents import same_content
 from spinney.meta.errors import FieldError
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Field, Record
@@ -46,7 +47,7 @@ def _rules(new: Cursor) -> Iterator[FieldError]:
 
 
 def _changes(old: Cursor, new: Cursor, _known: Surroundings) -> Iterator[FieldError]:
-    if new["value"] and old["value"].value != new["value"].value:
+    if new["value"] and not same_content(old["value"].value, new["value"].value):
         yield new["value"].forbidden("may not be changed in an update.")
     yield from immutable(old["preemptionPolicy"], new["preemptionPolicy"])
 

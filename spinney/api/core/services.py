@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from spinney.api.core.builtin import Bare, Finer, built_in, immutable, port_faults
+from spinney.api.core.container_rules import port_name_fault
 from spinney.api.core.pod_defaults import PROTOCOLS
 from spinney.api.kinds import Names
 from spinney.api.surroundings import Surroundings
@@ -134,6 +136,10 @@ def _fill(filled: Document, spec: Document) -> None:
     kind = spec.get("type")
     if kind != "ExternalName":
         filled.setdefault("internalTrafficPolicy", "Cluster")
+        filled.setdefault("ipFamilies", ["IPv4"])
+        filled.setdefault("ipFamilyPolicy", "SingleStack")
+        if isinstance(address := spec.get("clusterIP"), str) and address:
+            filled.setdefault("clusterIPs", [address])
     if kind in _EXTERNAL:
         filled.setdefault("externalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
@@ -171,12 +177,41 @@ def _rules(new: Cursor) -> Iterator[FieldError]:
             yield port["name"].duplicate()
         names.add(name)
         yield from port_faults(port["port"])
-        yield from port_faults(port["targetPort"])
+        yield from _target_faults(port["targetPort"])
+        if port["nodePort"].value != 0:
+            yield from port_faults(port["nodePort"])
+        if kind == "ClusterIP" and port["nodePort"].integer():
+            yield port["nodePort"].forbidden("may not be used when `type` is 'ClusterIP'")
+    yield from _address_rules(spec)
     yield from label_faults(spec["selector"])
     if spec["sessionAffinity"].string() == "None" and spec["sessionAffinityConfig"]:
         yield spec["sessionAffinityConfig"].forbidden(
             "must not be set when session affinity is None"
         )
+
+
+def _target_faults(target: Cursor) -> Iterator[FieldError]:
+    yield from port_faults(target)
+    if (name := target.string()) and (fault := port_name_fault(name)):
+        yield target.invalid(fault)
+
+
+def _address_rules(spec: Cursor) -> Iterator[FieldError]:
+    address, addresses = spec["clusterIP"], spec["clusterIPs"].strings()
+    text = address.string()
+    if text and text != HEADLESS and not is_address(text):
+        yield address.invalid("must be empty, 'None', or a valid IP address")
+    if text and addresses and addresses[0] != text:
+        yield spec["clusterIPs"].invalid("first value must match `clusterIP`")
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _external_name_rules(spec: Cursor) -> Iterator[FieldError]:
@@ -201,6 +236,11 @@ def _endpoints_rules(new: Cursor) -> Iterator[FieldError]:
     for subset in new["subsets"]:
         if not subset["addresses"].value and not subset["notReadyAddresses"].value:
             yield subset.required("must specify `addresses` or `notReadyAddresses`")
+        for field in ("addresses", "notReadyAddresses"):
+            for address in subset[field]:
+                text = address["ip"].string()
+                if text is not None and not is_address(text):
+                    yield address["ip"].invalid("must be a valid IP address, (e.g. 10.9.8.7)")
         for port in subset["ports"]:
             yield from port_faults(port["port"])
 
@@ -209,6 +249,10 @@ def _slice_rules(new: Cursor) -> Iterator[FieldError]:
     for endpoint in new["endpoints"]:
         if endpoint["addresses"].value == []:
             yield endpoint["addresses"].required("must contain at least 1 address")
+        if new["addressType"].string() in ("IPv4", "IPv6"):
+            for address in endpoint["addresses"]:
+                if (text := address.string()) is not None and not is_address(text):
+                    yield address.invalid("must be a valid IP address, (e.g. 10.9.8.7)")
     for port in new["ports"]:
         yield from port_faults(port["port"])
 
