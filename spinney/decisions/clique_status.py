@@ -81,7 +81,7 @@ def _selector(clique: PodClique) -> str:
     if labels.SCALING_GROUP in clique.metadata.labels:
         return ""
     part_of = clique.metadata.labels.get(labels.PART_OF, "")
-    chosen = {**labels.defaults(part_of), labels.PODCLIQUE: clique.metadata.name}
+    chosen = labels.clique_selector(part_of, clique.metadata.name)
     return str(selectors.from_labels(chosen))
 
 

@@ -103,11 +103,9 @@ def decide(seen: Observation) -> Decision:
 
 def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
     """Return the claims that the pods of a group should share."""
-    group, set_, place = seen.group, seen.set_, seen.place
-    if set_ is None or place is None:
+    if seen.set_ is None or seen.place is None:
         return ()
-    name, count = group.metadata.name, group.spec.replicas
-    return tuple(claims.of_group(set_, place.config.name, name, count))
+    return tuple(claims.of_group(seen.set_, seen.place, seen.group.spec.replicas))
 
 
 def _let_go(group: PodCliqueScalingGroup) -> Decision:
@@ -259,7 +257,7 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
 
 def _selector(group: PodCliqueScalingGroup) -> str:
     part_of = group.metadata.labels.get(labels.PART_OF, "")
-    chosen = {**labels.defaults(part_of), labels.SCALING_GROUP: group.metadata.name}
+    chosen = labels.group_selector(part_of, group.metadata.name)
     return str(selectors.from_labels(chosen))
 
 

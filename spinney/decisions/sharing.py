@@ -91,7 +91,7 @@ def _spec(
     for found in shared.templates:
         metadata = found.metadata
         if (metadata.namespace, metadata.name) == (template.namespace, template.name):
-            return object_at(found.spec, ["spec"])
+            return object_at({**found.spec}, ["spec"])
     return None
 
 

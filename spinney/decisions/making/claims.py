@@ -6,7 +6,8 @@ one claim for all replicas, or one for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from spinney.api import labels, names
 from spinney.api.podcliqueset import PodCliqueSet
@@ -19,7 +20,7 @@ from spinney.api.resourcesharing import (
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import places
 from spinney.decisions.making import owning
-from spinney.decisions.places import CliquePlace
+from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.meta.documents import Document, object_at
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
@@ -57,79 +58,60 @@ def _claims(
     entries: Sequence[ResourceSharing],
     owner: str,
     count: int,
-    index_label: str,
-    level_labels: Mapping[str, str],
+    carried: Callable[[int | None], dict[str, str]],
 ) -> Iterator[Claim]:
-    common = {
-        **labels.defaults(set_.metadata.name),
-        labels.COMPONENT: labels.Component.RESOURCE_CLAIM,
-        **level_labels,
-    }
     for entry in entries:
         template = template_of(set_.spec.template, entry, set_.metadata.namespace)
         if entry.scope == ALL_REPLICAS:
             name = names.claim_for_all(owner, entry.name)
-            yield Claim(name=name, template=template, labels=common)
+            yield Claim(name=name, template=template, labels=carried(None))
             continue
         for index in range(count):
             name = names.claim_for_replica(owner, index, entry.name)
-            yield Claim(name=name, template=template, labels={**common, index_label: str(index)})
+            yield Claim(name=name, template=template, labels=carried(index))
 
 
 def of_set(set_: PodCliqueSet) -> Iterator[Claim]:
     """Yield the claims of a set itself."""
-    entries = set_.spec.template.resource_sharing
     name, count = set_.metadata.name, set_.spec.replicas
-    yield from _claims(set_, entries, name, count, labels.SET_REPLICA_INDEX, {})
+    entries = set_.spec.template.resource_sharing
+    yield from _claims(set_, entries, name, count, partial(labels.set_claim, name))
 
 
-def of_group(set_: PodCliqueSet, group_name: str, full_name: str, count: int) -> Iterator[Claim]:
+def of_group(set_: PodCliqueSet, place: GroupPlace, count: int) -> Iterator[Claim]:
     """Yield the claims of a scaling group of so many replicas."""
-    for config in set_.spec.template.pod_clique_scaling_groups:
-        if config.name == group_name:
-            own = {labels.SCALING_GROUP: full_name}
-            entries = config.resource_sharing
-            yield from _claims(set_, entries, full_name, count, labels.GROUP_REPLICA_INDEX, own)
+    carried = partial(labels.group_claim, set_.metadata.name, place.name)
+    yield from _claims(set_, place.config.resource_sharing, place.name, count, carried)
 
 
 def of_clique(set_: PodCliqueSet, place: CliquePlace, count: int) -> Iterator[Claim]:
     """Yield the claims of a PodClique of so many pods."""
     clique = places.clique_of(set_.spec.template, place.clique)
     if clique is not None:
-        own = {labels.PODCLIQUE: place.name}
-        entries = clique.resource_sharing
-        yield from _claims(set_, entries, place.name, count, labels.POD_INDEX, own)
+        carried = partial(labels.clique_claim, set_.metadata.name, place.name)
+        yield from _claims(set_, clique.resource_sharing, place.name, count, carried)
 
 
 def held_by(set_: PodCliqueSet, place: CliquePlace, pod_index: int) -> tuple[str, ...]:
     """Return the claims that one pod holds: the set's, its group's, its PodClique's."""
-    found = [
-        *_names(
-            (
-                entry
-                for entry in set_.spec.template.resource_sharing
-                if _set_entry_is_for(entry, place)
-            ),
-            place.set_name,
-            place.set_replica_index,
-        )
-    ]
+    of_whole_set = (
+        entry for entry in set_.spec.template.resource_sharing if _set_entry_is_for(entry, place)
+    )
+    found = _names(of_whole_set, place.set_name, place.set_replica_index)
     if place.group is not None:
-        entries = (
+        of_whole_group = (
             entry
             for entry in place.group.config.resource_sharing
             if _group_entry_is_for(entry, place)
         )
-        found += _names(entries, place.group.name, place.group_replica_index)
+        found += _names(of_whole_group, place.group.name, place.group_replica_index)
     clique = places.clique_of(set_.spec.template, place.clique)
     if clique is not None:
         found += _names(clique.resource_sharing, place.name, pod_index)
     return tuple(found)
 
 
-def _names(
-    entries: Iterator[ResourceSharing] | Sequence[ResourceSharing], owner: str, index: int
-) -> list[str]:
+def _names(entries: Iterable[ResourceSharing], owner: str, index: int) -> list[str]:
     """Return the claims of a level: first those all replicas share, then the replica's own."""
     known = tuple(entries)
     shared = [names.claim_for_all(owner, e.name) for e in known if e.scope == ALL_REPLICAS]

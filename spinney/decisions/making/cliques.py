@@ -40,7 +40,7 @@ def podclique(
         "ownerReferences": [owner],
         "finalizers": [labels.CLIQUE_FINALIZER],
     }
-    annotations = _annotations(clique)
+    annotations = labels.clique_annotations(clique.annotations)
     if annotations:
         metadata["annotations"] = {**annotations}
     return {
@@ -70,10 +70,6 @@ def _labels(
         )
     stamp = {labels.POD_TEMPLATE_HASH: revisions.pod_template_hash(template, clique)}
     return {**clique.labels, **own, **stamp}
-
-
-def _annotations(clique: PodCliqueTemplateSpec) -> dict[str, str]:
-    return {key: value for key, value in clique.annotations.items() if key != labels.TOPOLOGY_NAME}
 
 
 def _spec(
@@ -107,20 +103,20 @@ def min_available(clique: PodCliqueTemplateSpec | PodClique) -> int:
 def scaling_group(set_: PodCliqueSet, place: GroupPlace) -> Document:
     """Return a scaling group as it is made; its replicas are its own from then on."""
     config = place.config
-    set_name = set_.metadata.name
+    carried = labels.of_set_replica(
+        set_.metadata.name,
+        place.set_replica_index,
+        labels.Component.SCALING_GROUP,
+        place.name,
+    )
     metadata: Document = {
         "name": place.name,
         "namespace": set_.metadata.namespace,
-        "labels": {
-            **labels.defaults(set_name),
-            labels.NAME: place.name,
-            labels.COMPONENT: labels.Component.SCALING_GROUP,
-            labels.SET_REPLICA_INDEX: str(place.set_replica_index),
-        },
+        "labels": {**carried},
         "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
         "finalizers": [labels.GROUP_FINALIZER],
     }
-    annotations = group_annotations(set_, place)
+    annotations = labels.group_annotations(config.annotations, set_.metadata.annotations)
     if annotations:
         metadata["annotations"] = {**annotations}
     return {
@@ -133,12 +129,3 @@ def scaling_group(set_: PodCliqueSet, place: GroupPlace) -> Document:
             "cliqueNames": [*config.clique_names],
         },
     }
-
-
-def group_annotations(set_: PodCliqueSet, place: GroupPlace) -> dict[str, str]:
-    """Return a group's annotations: its own, and the set's NVLink group where it names none."""
-    inherited = set_.metadata.annotations.get(labels.MNNVL_GROUP)
-    own = {**place.config.annotations}
-    if inherited is not None:
-        own.setdefault(labels.MNNVL_GROUP, inherited)
-    return own

@@ -145,12 +145,7 @@ def gang_labels(
         ),
         settings.default_scheduler,
     )
-    found = {
-        **_foreign(set_.metadata.labels),
-        **labels.defaults(set_.metadata.name),
-        labels.COMPONENT: labels.Component.PODGANG,
-        labels.SCHEDULER_NAME: scheduler,
-    }
+    found = labels.podgang(set_.metadata.labels, set_.metadata.name, scheduler)
     if revision:
         found[labels.REVISION] = revision
     return found
@@ -158,15 +153,8 @@ def gang_labels(
 
 def gang_annotations(set_: PodCliqueSet, gang_spec: Document) -> dict[str, str]:
     """Return a gang's annotations: the set's that are not Grove's, and which topology is meant."""
-    found = _foreign(set_.metadata.annotations)
-    name = topology_name(set_.spec.template)
-    if name and is_constrained(gang_spec):
-        found[labels.TOPOLOGY_NAME] = name
-    return found
-
-
-def _foreign(carried: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in carried.items() if not key.startswith("grove.io/")}
+    name = topology_name(set_.spec.template) if is_constrained(gang_spec) else ""
+    return labels.podgang_annotations(set_.metadata.annotations, name)
 
 
 def podgang(

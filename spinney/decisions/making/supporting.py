@@ -15,17 +15,16 @@ SERVICE_ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 def _metadata(
     set_: PodCliqueSet, name: str, component: str, set_replica_index: int | None = None
 ) -> Document:
-    carried: Document = {
-        **labels.defaults(set_.metadata.name),
-        labels.NAME: name.replace(":", "-"),
-        labels.COMPONENT: component,
-    }
-    if set_replica_index is not None:
-        carried[labels.SET_REPLICA_INDEX] = str(set_replica_index)
+    set_name = set_.metadata.name
+    carried = (
+        labels.of_set(set_name, component, name)
+        if set_replica_index is None
+        else labels.of_set_replica(set_name, set_replica_index, component, name)
+    )
     return {
         "name": name,
         "namespace": set_.metadata.namespace,
-        "labels": carried,
+        "labels": {**carried},
         "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
     }
 
