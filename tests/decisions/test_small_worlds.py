@@ -1,7 +1,7 @@
 """Every small set, in a small world: it comes to be, stays at rest, and changes as it is asked to.
 
 Laws: convergence in a bounded number of rounds; fixpoint (at rest nothing is written); order
-blindness; no pod too many at any moment (2.6); stopped anywhere and begun again, the same end (7.1).
+blindness; no pod too many at any moment (2.6); stopped anywhere, begun again, the same end (7.1).
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def test_a_gang_whose_cliques_were_replaced_begins_anew() -> None:
     world.end_pods()
     told: list[str] = []
     for _ in range(ROUNDS_MAX):
-        for key in world.keys():
+        for key in world:
             world.look(key)
             condition = list_at(world.documents[ref], ["status", "conditions"])[0]
             told.append(string_at(condition, ["status"]))
@@ -316,7 +316,7 @@ def test_a_set_deleted_in_the_middle_of_its_creation_leaves_nothing(after: int) 
     world = Watched()
     ref = world.apply(GROUPED.document())
     while len(world.writes) < after:
-        if not any(world.look(key) for key in world.keys() if len(world.writes) < after):
+        if not any(world.look(key) for key in world if len(world.writes) < after):
             world.run_pods()
             break
     world.delete(ref)
@@ -357,7 +357,7 @@ def test_no_gate_opens_before_the_whole_gang_is_there() -> None:
     world = Watched()
     world.apply(GROUPED.document())
     for _ in range(200):
-        for key in world.keys():
+        for key in world:
             gang_whole = {
                 ref.name
                 for ref in world.documents

@@ -85,13 +85,12 @@ class World:
             for ref in self.documents
             if ref.kind == _KINDS[record] and namespace in (None, ref.namespace)
         )
-        found = [self._view(record, ref) for ref in refs if self._matches(ref, by)]
-        return found
+        return [self._view(record, ref) for ref in refs if self._matches(ref, by)]
 
     def seen(self, _kind: GroupKind) -> int:
         return self.version
 
-    def on_change(self, kind: GroupKind, call: Callable[[Ref, Change], None]) -> None:
+    def on_change(self, _kind: GroupKind, _call: Callable[[Ref, Change], None]) -> None:
         raise AssertionError("decisions are not called by events here")
 
     def _view(self, record: type[R], ref: Ref) -> R:
