@@ -228,7 +228,7 @@ class World:
 
     # Looking and converging
 
-    def keys(self) -> list[Ref]:
+    def subjects(self) -> list[Ref]:
         """Return everything controllers look at."""
         return sorted(ref for ref in self.documents if ref.kind in LOOKS)
 
@@ -258,7 +258,7 @@ class World:
     def settle(self, rounds_max: int = 40, order: Order = sorted) -> int:
         """Look at everything until nothing changes; returns how many rounds that took."""
         for count in range(rounds_max):
-            changed = [self.look(key) for key in order(self.keys())]
+            changed = [self.look(key) for key in order(self.subjects())]
             if not any(changed):
                 return count
         raise AssertionError(f"not settled after {rounds_max} rounds")
