@@ -178,4 +178,5 @@ def run() -> Iterator[str]:
     yield from shown
     growth = large / small
     verdict = "within" if growth <= GROWTH_MAX else "beyond"
-    yield f"growth from {SMALL * 2} to {LARGE * 2} pods: {growth:.1f} times ({verdict} {GROWTH_MAX})"
+    pods = f"{SMALL * PODS_EACH} to {LARGE * PODS_EACH} pods"
+    yield f"growth from {pods}: {growth:.1f} times ({verdict} {GROWTH_MAX})"
