@@ -8,12 +8,14 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from spinney.api.core.pod import Pod
 from spinney.meta.documents import Document
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Precondition, Ref
+
+if TYPE_CHECKING:
+    from spinney.api.core.pod import Pod
 
 R = TypeVar("R", bound=Record)
 
