@@ -1,14 +1,15 @@
 # The one entry to the project. A bare machine needs Python 3.11 or newer, make and a package index.
 # `make demo` and `make test` set everything up by themselves, into .venv.
 
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+KUBECTL := .cache/kubectl
 export PYTHONHASHSEED ?= 0
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench docs pins generate soak clean
+.PHONY: help demo test check fix bench conformance golden docs pins generate soak clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,10 +27,14 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
+$(KUBECTL)/ends.stamp: $(VENV)/dev.stamp requirements/kubectl.txt
+	$(BIN)/python -m tools.kubectl
+	@touch $@
+
 demo: $(VENV)/run.stamp ## Run the product's main job, and say what happened
 	@$(BIN)/python tools/demo.py
 
-test: $(VENV)/dev.stamp ## Run all tests
+test: $(VENV)/dev.stamp $(KUBECTL)/ends.stamp ## Run all tests
 	$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(VENV)/dev.stamp ## Lint, types, layers, generated files, promises
@@ -53,6 +58,14 @@ bench: $(VENV)/dev.stamp ## Measure: every number is a ratio from one run
 docs: $(VENV)/dev.stamp ## Check the documentation: links, generated pages
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/pytest -q tests/docs
+
+conformance: $(VENV)/dev.stamp ## Run the table of kubectl commands with every pinned kubectl
+	$(BIN)/python -m tools.kubectl --all
+	SPINNEY_KUBECTL_VERSIONS=all $(BIN)/pytest -n 2 --dist worksteal tests/conformance
+
+golden: $(VENV)/dev.stamp ## Write the golden transcripts of kubectl anew, to be reviewed as a diff
+	$(BIN)/python -m tools.kubectl --all
+	$(BIN)/python -m tools.transcripts
 
 soak: $(VENV)/dev.stamp ## Run the property tests with 10,000 examples each
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 --dist worksteal --timeout 3600 -m law

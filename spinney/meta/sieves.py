@@ -176,8 +176,9 @@ class _Types:
                 fields.append((name, made))
             else:
                 fields.append((name, made | msgspec.UnsetType, msgspec.UNSET))
+        title = schema.type_name.rpartition("]")[2]
         return msgspec.defstruct(
-            schema.type_name.rpartition("]")[2] or "Object",
+            title if title.isidentifier() else "Object",
             fields,
             rename=names,
             forbid_unknown_fields=not schema.open,

@@ -10,11 +10,19 @@ from collections.abc import Callable, Sequence
 
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, is_integer, string_at, value_at, with_value, without
-from spinney.meta.errors import FieldError
+from spinney.meta.errors import ApplyConflict, FieldError
 from spinney.meta.patches import apply as server_side_apply
 from spinney.meta.references import Precondition
 from spinney.ports import Clock
-from spinney.registry import forms, keeping, marking, patching, requests, strategies
+from spinney.registry import (
+    forms,
+    keeping,
+    last_applied,
+    marking,
+    patching,
+    requests,
+    strategies,
+)
 from spinney.registry.births import Births
 from spinney.registry.checking import Checker
 from spinney.registry.claiming import Claimer
@@ -165,21 +173,40 @@ class Changes:
         if head is None:
             _check_may_be_made(kind, name, wanted, subresource)
         before: Document = {} if head is None else forms.document_of(kind, head)
-        after = server_side_apply.apply(
-            kind.schema,
-            before,
-            wanted,
-            request.manager,
-            force=patch.force,
-            api_version=kind.names.api_version,
-            now=self._clock.now(),
-            subresource=subresource,
-        )
+        try:
+            after = self._laid_over(kind, before, wanted, request, subresource, force=patch.force)
+        except ApplyConflict as conflict:
+            if not last_applied.gives_way(kind.schema, before, request.manager, conflict):
+                raise
+            after = self._laid_over(kind, before, wanted, request, subresource, force=True)
+        if not subresource:
+            after = last_applied.followed(after, wanted, request.manager)
         if head is None:
             return await self._births.bring(kind, after, request, duplicates, is_applied=True)
         after = keeping.kept(kind, before, after, subresource, keeps_managers=True)
         after, warnings = self._checked(kind, before, after, request, subresource, duplicates)
         return await self._store_changed(kind, head, after, request, warnings)
+
+    def _laid_over(
+        self,
+        kind: Kind,
+        before: Document,
+        wanted: Document,
+        request: Request,
+        subresource: str,
+        *,
+        force: bool,
+    ) -> Document:
+        return server_side_apply.apply(
+            kind.schema,
+            before,
+            wanted,
+            request.manager,
+            force=force,
+            api_version=kind.names.api_version,
+            now=self._clock.now(),
+            subresource=subresource,
+        )
 
     def _checked(
         self,

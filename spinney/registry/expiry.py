@@ -47,13 +47,18 @@ _SEEN = (
 
 
 def last_seen(document: Document) -> datetime:
-    """Return when what an event tells was last seen; an event without any time, long ago."""
+    """Return when what an event tells was last seen, here or where it happened.
+
+    An event that tells of yesterday is kept as long as any other after it was written down. One
+    without any time was seen long ago.
+    """
+    found = datetime.min.replace(tzinfo=UTC)
     for path in _SEEN:
         text = string_at(document, path)
         if text:
             with contextlib.suppress(ValueError):
-                return parse_time(text)
-    return datetime.min.replace(tzinfo=UTC)
+                found = max(found, parse_time(text))
+    return found
 
 
 class EventExpiry:

@@ -193,8 +193,13 @@ def not_strict(kind: Kind, api_version: str, faults: list[str]) -> BadRequest:
 
 
 def no_such_resource() -> NotFound:
-    """Return that nothing is served under a path."""
-    return NotFound("the server could not find the requested resource")
+    """Return that nothing is served under a path.
+
+    Clients look for details here, some without asking whether there are any.
+    """
+    cause: Json = {"reason": "UnexpectedServerResponse", "message": "404 page not found"}
+    message = "the server could not find the requested resource"
+    return NotFound(message, details={"causes": [cause]})
 
 
 def check_preconditions(kind: Kind, name: str, metadata: Document, only_if: Precondition) -> None:

@@ -16,7 +16,7 @@ def _steps(path: str) -> list[str]:
 def paths_of(kind: Kind) -> ScalePaths:
     """Return where a kind's scale stands; raises NotFound where it has none."""
     if kind.scale is None:
-        raise errors.NotFound("the server could not find the requested resource")
+        raise requests.no_such_resource()
     return kind.scale
 
 

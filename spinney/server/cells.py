@@ -397,3 +397,9 @@ def claim(document: Document, now: datetime) -> list[Json]:
     else:
         states.append("pending")
     return [name_of(document), ",".join(states), age_of(document, now)]
+
+
+def scale(document: Document, now: datetime) -> list[Json]:
+    """Return the cells of a Scale, whichever kind it is of."""
+    counts = [value_at(document, [part, "replicas"]) for part in ("spec", "status")]
+    return [name_of(document), *(count or 0 for count in counts), age_of(document, now)]

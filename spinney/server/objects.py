@@ -26,6 +26,7 @@ from spinney.server.asking import Asked, Services, off_the_loop
 from spinney.server.bodies import Body
 from spinney.server.negotiation import Form
 from spinney.server.replies import Reply
+from spinney.server.tables import Printer
 from spinney.server.watching import Watches
 
 RETURNED_WHEN_DELETED = frozenset({"pods", "services", "serviceaccounts"})
@@ -72,16 +73,16 @@ class Objects:
         *,
         status: int = 200,
         warnings: tuple[str, ...] = (),
+        printer: Printer | None = None,
     ) -> Reply:
-        """Return a document in the form the client takes."""
+        """Return a document in the form the client takes; as a table, by its kind's printer."""
         form = asked.form
-        shaped = self._shaped(asked, kind, document, form)
+        shaped = self._shaped(asked, printer or tables.printer_for(kind), document, form)
         return replies.of(shaped, status=status, warnings=warnings, media=form.media)
 
-    def _shaped(self, asked: Asked, kind: Kind, document: Document, form: Form) -> Document:
+    def _shaped(self, asked: Asked, printer: Printer, document: Document, form: Form) -> Document:
         if form.shape == negotiation.TABLE:
             include = watching.include_of(asked.query.get("includeObject", ""))
-            printer = tables.printer_for(kind)
             now = self._services.clock.now()
             table = tables.of_one(printer, document, now, include, form.version)
             assert isinstance(table, dict)

@@ -10,7 +10,7 @@ from spinney.meta.errors import BadRequest, FieldError, Invalid, Unavailable
 from spinney.meta.references import Precondition
 from spinney.registry import forms, patching, requests, scaling
 from spinney.registry.patching import Patch
-from spinney.server import bodies, objects, parameters, replies
+from spinney.server import bodies, objects, parameters, replies, tables
 from spinney.server.asking import Asked, NotImplementedHere, Services
 from spinney.server.objects import Objects
 from spinney.server.replies import Reply
@@ -53,7 +53,8 @@ class Parts:
         target = asked.target
         if target.verb == "get":
             stored = self._registry.get(kind, target.namespace, target.name)
-            return replies.of(scaling.scale_of(kind, forms.document_of(kind, stored)))
+            scale = scaling.scale_of(kind, forms.document_of(kind, stored))
+            return self._whole.shown(asked, kind, scale, printer=tables.SCALE)
         if target.verb == "update":
             options = parameters.write_options(asked.query, "UpdateOptions")
             change = await self._replaced_scale(asked)
@@ -65,7 +66,9 @@ class Parts:
         outcome = await self._registry.scale(
             kind, target.namespace, target.name, change, asked.writing(options)
         )
-        return replies.of(outcome.document, warnings=outcome.warnings)
+        return self._whole.shown(
+            asked, kind, outcome.document, warnings=outcome.warnings, printer=tables.SCALE
+        )
 
     async def _replaced_scale(self, asked: Asked) -> Callable[[Document], Document]:
         body = await asked.body(api_version="autoscaling/v1", kind="Scale")
@@ -133,6 +136,8 @@ class Parts:
         target = asked.target
         stored = self._registry.get(kind, target.namespace, target.name)
         if not string_at(stored.document(), ["spec", "nodeName"]):
+            if target.subresource == "log":
+                return replies.text("")
             raise BadRequest(f"pod {target.name} does not have a host assigned")
         raise Unavailable(
             f"there is no node yet that could answer {target.subresource} of pod {target.name}: "

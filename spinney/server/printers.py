@@ -21,7 +21,7 @@ def _columns(*names: str) -> tuple[Column, ...]:
     made = []
     for name in names:
         bare, _, kind = name.rstrip("+").partition(":")
-        if bare == "Name":
+        if name == "Name":
             made.append(NAME)
         elif bare == "Age":
             made.append(AGE)
@@ -136,3 +136,8 @@ PRINTERS: Mapping[GroupKind, BuiltIn] = {
         for group, kind, columns, cells in _ROWS
     },
 }
+
+SCALE = BuiltIn(
+    columns=_columns("Name", "Desired:integer", "Available:integer", "Age"), cells=cells.scale
+)
+"""How a Scale is printed, whichever kind it is of."""

@@ -161,7 +161,8 @@ class Server:
             target = paths.parse(request.method, request.raw_path.partition("?")[0])
         except paths.NoSuchPath as error:
             raise requests.no_such_resource() from error
-        if target.path in PUBLIC_PATHS or target.path.startswith(("/livez/", "/readyz/")):
+        is_public = target.path in PUBLIC_PATHS or target.path.startswith(("/livez/", "/readyz/"))
+        if is_public and not request.headers.get("Authorization"):
             caller = ANONYMOUS
         else:
             caller = self._services.access.caller(request.headers)

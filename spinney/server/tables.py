@@ -9,6 +9,7 @@ from spinney.api.kinds import Column, Kind
 from spinney.meta.documents import Document, Json, is_integer, string_at, value_at
 from spinney.meta.records import Record
 from spinney.server import ages, jsonpaths, printers, replies
+from spinney.server.printers import BuiltIn
 
 INCLUDE_NONE = "None"
 INCLUDE_METADATA = "Metadata"
@@ -30,9 +31,7 @@ def printer_for(kind: Kind) -> Printer:
     """Return how a kind is printed: built into Kubernetes, or by the columns it declares."""
     built_in = printers.PRINTERS.get(kind.names.group_kind)
     if built_in is not None:
-        return Printer(
-            columns=built_in.columns, cells=built_in.cells, conditions=built_in.conditions
-        )
+        return _printer_from(built_in)
     declared = kind.columns or (_AGE,)
 
     def cells(document: Document, now: datetime) -> list[Json]:
@@ -43,6 +42,13 @@ def printer_for(kind: Kind) -> Printer:
 
     return Printer(columns=(printers.NAME, *declared), cells=cells, conditions=_no_conditions)
 
+
+def _printer_from(built_in: BuiltIn) -> Printer:
+    return Printer(columns=built_in.columns, cells=built_in.cells, conditions=built_in.conditions)
+
+
+SCALE = _printer_from(printers.SCALE)
+"""How the Scale of an object of any kind becomes a row."""
 
 _AGE = Column(name="Age", path=".metadata.creationTimestamp", type="date")
 

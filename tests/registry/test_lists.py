@@ -276,6 +276,17 @@ async def test_any_time_an_event_tells_counts(world, fields):
 
 
 @story
+async def test_an_event_that_tells_of_long_ago_is_kept_as_long_as_others(world):
+    await world.create(event("old", lastTimestamp="2001-01-01T00:00:00Z"))
+    await world.sleep(minutes=59)
+    await world.settle()
+    assert world.names("events") == ["old"]
+    await world.sleep(minutes=2)
+    await world.settle()
+    assert world.names("events") == []
+
+
+@story
 async def test_events_are_bounded_and_the_oldest_go_first(world):
     expiry = EventExpiry(world.registry, events_max=10)
     expiry.start()

@@ -52,6 +52,12 @@ async def test_everybody_may_ask_whether_it_lives(client):
 
 
 @story
+async def test_a_wrong_token_is_refused_even_where_none_is_needed(client):
+    for path in ("/version", "/readyz"):
+        assert (await client.get(path, token="wrong")).status == 401
+
+
+@story
 async def test_a_reader_reads_everything_but_secrets(client):
     await client.post(CONFIGS, config())
     for path in (CONFIGS, f"{CONFIGS}/settings", "/api", "/openapi/v3", "/apis"):

@@ -199,7 +199,8 @@ async def test_a_pod_is_bound_and_evicted(client):
 @story
 async def test_what_needs_a_node_says_that_there_is_none(client):
     await client.post(PODS, pod())
-    answer = await client.get(f"{PODS}/web/log")
+    assert (await client.get(f"{PODS}/web/log")).status == 200
+    answer = await client.post(f"{PODS}/web/exec", {})
     assert (answer.status, answer.json["message"]) == (400, "pod web does not have a host assigned")
     await client.post(PODS, pod("placed") | {"spec": {**pod()["spec"], "nodeName": "one"}})
     answer = await client.get(f"{PODS}/placed/log")

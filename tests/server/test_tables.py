@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.api.kinds import KINDS, Column, named
+from spinney.meta.references import GroupKind
 from spinney.meta.times import format_time
 from spinney.server import ages, jsonpaths, tables
 from spinney.testing.build import changed
@@ -22,6 +23,27 @@ def ago(**duration):
 
 def cells(word, document):
     return tables.printer_for(named(word)).cells(document, NOW)
+
+
+def test_an_event_of_either_group_is_the_same_row():
+    told = {
+        "metadata": {"name": "web.1"},
+        "type": "Warning",
+        "reason": "BackOff",
+        "note": "again and again",
+        "eventTime": ago(minutes=5),
+        "regarding": {"kind": "Pod", "name": "web"},
+    }
+    kind = KINDS[GroupKind(group="events.k8s.io", kind="Event")]
+    assert tables.printer_for(kind).cells(told, NOW) == cells("events", kind.to_stored(told))
+    shown = [column.name for column in tables.printer_for(kind).columns if not column.priority]
+    assert shown == ["Last Seen", "Type", "Reason", "Object", "Message"]
+
+
+def test_a_scale_is_a_row():
+    scale = {**BASE, "spec": {"replicas": 3}, "status": {"replicas": 2}}
+    assert tables.SCALE.cells(scale, NOW) == ["web", 3, 2, "5m"]
+    assert tables.SCALE.cells(BASE, NOW) == ["web", 0, 0, "5m"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,6 @@ class PatchFailed(Invalid):
 
     def __init__(self, message: str, *, path: str = "") -> None:
         """Say what did not fit, and where; the object's key is the server's to add."""
-        cause: Json = {"reason": INVALID, "message": message, "field": path}
+        cause: Json = {"reason": INVALID, "message": message, "field": path or "patch"}
         told = f"{path}: {message}" if path else message
         ApiError.__init__(self, told, details={"causes": [cause]})
