@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from spinney.api.core.pod import Pod
+from spinney.decisions.usage import PodUsage
 from spinney.meta.documents import Document
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Precondition, Ref
@@ -277,6 +278,13 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Let go of the files."""
+
+
+class PodMetrics(Protocol):
+    """What is known of how much pods use, in memory. What is old is not told."""
+
+    def usage(self, pod_uid: str) -> PodUsage | None:
+        """Return what was last measured of a pod; None where nothing is known."""
 
 
 class PodRuntime(Protocol):
