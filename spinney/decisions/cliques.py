@@ -17,7 +17,15 @@ from spinney.api.podclique import PodClique, PodCliqueStatus
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
-from spinney.decisions import clique_status, pods, reporting, sharing, startup
+from spinney.decisions import (
+    clique_status,
+    places,
+    pods,
+    reporting,
+    revisions,
+    sharing,
+    startup,
+)
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
 from spinney.decisions.making import claims
@@ -46,6 +54,9 @@ class Observation(Record):
     clique: PodClique
     set_: PodCliqueSet | None = None
     """The set it was made for, with the template its set replica runs."""
+
+    revision: str = ""
+    """The revision its set replica runs."""
 
     place: CliquePlace | None = None
     """Where it stands in that set; None where the set knows of no such clique."""
@@ -348,9 +359,29 @@ def _status(
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
     conflict = [holder.name for holder in seen.holders]
+    if _follows(seen, status):
+        status = msgspec.structs.replace(
+            status, current_pod_clique_set_generation_hash=seen.revision
+        )
     return msgspec.structs.replace(
         status,
         leaving_pods=leaving,
         last_errors=sharing.same_errors(seen.clique.status.last_errors, errors),
         conditions=clique_status.with_name_conflict(status.conditions, conflict, seen.now),
     )
+
+
+def _follows(seen: Observation, status: PodCliqueStatus) -> bool:
+    """Whether every pod is of the revision that its set replica runs."""
+    label = seen.clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    if not seen.revision or status.current_pod_template_hash != label:
+        return False
+    if status.current_pod_clique_set_generation_hash == seen.revision:
+        return True
+    if clique_status.is_updating(seen.clique) or status.updated_replicas != status.replicas:
+        return False
+    if seen.set_ is None or seen.place is None:
+        return False
+    template = seen.set_.spec.template
+    found = places.clique_of(template, seen.place.clique)
+    return found is not None and revisions.pod_template_hash(template, found) == label
