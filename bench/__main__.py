@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, starting
+from bench import admission, engine, registry, starting, store
 
-BENCHMARKS = {"admission": admission.run, "starting": starting.run}
+BENCHMARKS = {
+    "admission": admission.run,
+    "engine": engine.run,
+    "registry": registry.run,
+    "starting": starting.run,
+    "store": store.run,
+}
 
 
 def main(names: list[str]) -> int:

@@ -174,7 +174,11 @@ class Reader(Protocol):
         """Return the highest resource version this view holds of a kind."""
 
     def on_change(self, kind: GroupKind, call: Callable[[Ref, Change], None]) -> None:
-        """Have a function called after each change of a kind."""
+        """Have a function called after each change of a kind.
+
+        A view that lags calls it with BOOKMARK and an empty name too: `seen` has risen, though no
+        object need have changed.
+        """
 
 
 class Source(Protocol):

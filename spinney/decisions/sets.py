@@ -184,8 +184,10 @@ class _Plan:
     def __init__(self, seen: Observation) -> None:
         self.seen = seen
         self.set_ = seen.set_
-        self.actions: list[Action] = []
-        self.made: list[Ref] = []
+        self._creates: dict[GroupKind, list[Action]] = {kind: [] for kind in _MADE}
+        self._names: dict[GroupKind, list[Ref]] = {kind: [] for kind in _MADE}
+        self._told: list[Action] = []
+        self._changes: list[Action] = []
         self.sharing = sharing.NOTHING
         self.reasons: list[str] = []
         self.running = running_revisions(seen)
@@ -204,8 +206,19 @@ class _Plan:
         self._sets: dict[str, PodCliqueSet] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
         for _, metadata in seen.holders:
-            self.actions.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
+            self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
             self.reasons.append(f'the name "{metadata.name}" is held by another')
+
+    @property
+    def made(self) -> list[Ref]:
+        """What is to be made, in order."""
+        return [ref for kind in _MADE for ref in self._names[kind]]
+
+    @property
+    def actions(self) -> list[Action]:
+        """Everything that is to be done, in order: what is alike stands together."""
+        creates = [action for kind in _MADE for action in self._creates[kind]]
+        return [*self._told, *self.sharing.actions, *creates, *self._changes]
 
     def _want(self, kind: GroupKind, name: str) -> bool:
         """Note that an object is wanted; returns whether it has to be made."""
@@ -213,8 +226,9 @@ class _Plan:
         return name not in self._there.get(kind, {}) and (kind, name) not in self._held
 
     def _create(self, kind: GroupKind, document: Document, name: str) -> None:
-        self.actions.append(Create(document=document))
-        self.made.append(Ref(kind=kind, namespace=self.set_.metadata.namespace, name=name))
+        self._creates[kind].append(Create(document=document))
+        ref = Ref(kind=kind, namespace=self.set_.metadata.namespace, name=name)
+        self._names[kind].append(ref)
         self.reasons.append(f"{kind.kind} {name} is missing")
 
     # What all replicas share
@@ -250,7 +264,6 @@ class _Plan:
             self.set_.metadata,
             self.seen.now,
         )
-        self.actions.extend(self.sharing.actions)
         self.reasons.extend(self.sharing.reasons)
 
     def _make_revision(self) -> None:
@@ -391,15 +404,29 @@ class _Plan:
         if metadata.deletion_timestamp is not None:
             return
         ref = Ref(kind=kind, namespace=metadata.namespace, name=metadata.name)
-        self.actions.append(Delete(target=ref, only_if=Precondition(uid=metadata.uid)))
+        self._changes.append(Delete(target=ref, only_if=Precondition(uid=metadata.uid)))
         self.reasons.append(f"{ref} goes: {why}")
 
     def _patch(self, kind: GroupKind, metadata: ObjectMeta, merge: Document, why: str) -> None:
         ref = Ref(kind=kind, namespace=metadata.namespace, name=metadata.name)
         only_if = Precondition(uid=metadata.uid)
-        self.actions.append(Patch(target=ref, merge=merge, only_if=only_if))
+        self._changes.append(Patch(target=ref, merge=merge, only_if=only_if))
         self.reasons.append(f"{ref} is changed: {why}")
 
+
+_MADE = (
+    groupkinds.REVISION,
+    groupkinds.SERVICE_ACCOUNT,
+    groupkinds.ROLE,
+    groupkinds.ROLE_BINDING,
+    groupkinds.SECRET,
+    groupkinds.GANG,
+    groupkinds.SERVICE,
+    groupkinds.SCALING_GROUP,
+    groupkinds.CLIQUE,
+    groupkinds.AUTOSCALER,
+)
+"""In which order things are made: a gang tells its replica's revision before any child is made."""
 
 _TAKEN_AWAY = (
     groupkinds.CLIQUE,

@@ -1,1 +1,1 @@
-"""…"""
+"""What makes controllers run: cache, queue, reconcile loop, executor, leadership, metrics."""

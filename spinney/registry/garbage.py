@@ -7,289 +7,213 @@ stopped anywhere, and may look once too often. It is woken by changes alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Sequence
 
 from spinney.api.kinds import Kind
-from spinney.meta.documents import (
-    Document,
-    Json,
-    is_list,
-    list_at,
-    object_at,
-    string_at,
-    with_value,
-    without,
-)
-from spinney.meta.errors import ApiError, Conflict, NotFound
+from spinney.meta.documents import Document
+from spinney.meta.errors import NotFound
 from spinney.meta.references import GroupKind, Precondition, Ref
-from spinney.ports import Change, Clock, Identity
-from spinney.registry.catalog import Catalog
-from spinney.registry.registry import FOREGROUND, ORPHAN, Registry
+from spinney.ports import Change, Identity
+from spinney.registry import belongings, forms, marking, requests
+from spinney.registry.belongings import Belongings, Owner
+from spinney.registry.looks import AT_ONCE, Looks
+from spinney.registry.registry import Registry
 from spinney.registry.requests import DeleteOptions, Request
-from spinney.registry.strategies import NAMESPACE
 from spinney.store.store import Event, Stored
-
-AT_ONCE = 64
-"""How many objects are looked at together, so that their writes share a commit."""
-
-RETRY = timedelta(seconds=1)
-"""How long to wait when the store refuses writes."""
 
 COLLECTOR = Identity(
     user="system:serviceaccount:kube-system:generic-garbage-collector",
     groups=("system:serviceaccounts",),
     manager="garbage-collector",
 )
+_REQUEST = Request(who=COLLECTOR)
 
 
 class GarbageCollector:
-    """Watches a registry's store and keeps owners, dependents and namespaces in order."""
+    """Watches a registry's store and keeps owners and dependents in order."""
 
-    def __init__(self, registry: Registry, catalog: Catalog, clock: Clock) -> None:
+    def __init__(self, registry: Registry) -> None:
         """Work on a registry; nothing happens before `start`."""
         self._registry = registry
         self._store = registry.store
-        self._catalog = catalog
-        self._clock = clock
-        self._request = Request(who=COLLECTOR)
-        self._pending: dict[Ref, None] = {}
-        self._woken = asyncio.Event()
+        self._catalog = registry.catalog
+        self._waiting: dict[str, Ref] = {}
+        self.looks = Looks("garbage-collector", registry.clock, self._examine)
 
     def start(self) -> None:
         """Look at all there is once, and at what changes from now on."""
         self._store.attach(None, self._store.version, self)
-        for kind in self._catalog:
-            for stored in self._store.list(kind.names.group_kind):
-                if _needs_a_look(stored):
-                    self._note(stored.ref)
+        for kind in self._catalog.stored():
+            for stored in self._store.list(kind.stored_kind):
+                if stored.owners or _may_be_marked(stored):
+                    self.looks.note(stored.ref)
 
     def deliver(self, events: Sequence[Event]) -> None:
         """Note what a batch of changes makes worth a look."""
         for event in events:
+            stored, before = event.stored, event.before
+            had = before.owners if before is not None else ()
             if event.change is Change.DELETED:
-                self._note_gone(event.stored)
-            elif _needs_a_look(event.stored):
-                self._note(event.stored.ref)
+                self._note_gone(stored, had)
+                continue
+            if stored.owners != had or _may_be_marked(stored):
+                self.looks.note(stored.ref)
+            self._note_waiting((*had, *stored.owners))
 
     def cut(self) -> None:
         """Start over: some changes were missed."""
         self.start()
 
-    def _note(self, ref: Ref) -> None:
-        self._pending[ref] = None
-        self._woken.set()
-
-    def _note_gone(self, stored: Stored) -> None:
+    def _note_gone(self, stored: Stored, had: Iterable[str]) -> None:
+        self._waiting.pop(stored.uid, None)
         for dependent in self._dependents(stored.uid):
-            self._note(dependent.ref)
-        for owner in _owners(stored.document()):
-            kind = self._owner_kind(owner)
-            if kind is not None:
-                self._note(self._owner_ref(kind, owner, stored.ref.namespace))
-        if stored.ref.namespace:
-            namespace = Ref(kind=NAMESPACE, namespace="", name=stored.ref.namespace)
-            held = self._store.head(namespace)
-            if held is not None and _is_marked(held.document()):
-                self._note(namespace)
+            self.looks.note(dependent.ref)
+        self._note_waiting((*had, *stored.owners))
 
-    async def run(self) -> None:
-        """Work for ever."""
-        while True:
-            await self._woken.wait()
-            await self.settle()
-
-    async def settle(self) -> None:
-        """Work until there is nothing left to look at."""
-        while self._pending:
-            batch = [self._pending.popitem()[0] for _ in range(min(AT_ONCE, len(self._pending)))]
-            failed = await asyncio.gather(*map(self._look, batch))
-            if any(failed):
-                await self._clock.sleep(RETRY)
-        self._woken.clear()
-
-    async def _look(self, ref: Ref) -> bool:
-        """Look at one object; returns whether the store refused to write."""
-        try:
-            await self._examine(ref)
-        except (Conflict, NotFound):
-            self._pending[ref] = None
-        except ApiError:
-            self._pending[ref] = None
-            return True
-        return False
+    def _note_waiting(self, uids: Iterable[str]) -> None:
+        """Note owners that wait for dependents, of which one has changed."""
+        if self._waiting:
+            for uid in uids:
+                if uid in self._waiting:
+                    self.looks.note(self._waiting[uid])
 
     async def _examine(self, ref: Ref) -> None:
         stored = self._store.head(ref)
         kind = self._catalog.get(ref.kind)
         if stored is None or kind is None:
             return
-        document = stored.document()
-        if _is_marked(document):
-            await self._finish_deletion(kind, stored, document)
-        else:
-            await self._check_owners(stored, document)
+        found = belongings.belongings_of(stored)
+        if not found.is_marked:
+            await self._check_owners(kind, stored, found)
+            return
+        committed = self._store.get(ref)
+        if committed is None or not _may_be_marked(committed):
+            raise requests.modified(kind, ref.name)
+        if marking.ORPHAN in found.finalizers:
+            await self._orphan_dependents(kind, stored)
+        elif marking.FOREGROUND in found.finalizers:
+            await self._wait_for_dependents(kind, stored)
 
     # Deletions that wait
 
-    async def _finish_deletion(self, kind: Kind, stored: Stored, document: Document) -> None:
-        finalizers = list_at(document, ["metadata", "finalizers"])
-        if ORPHAN in finalizers:
-            for dependent in self._dependents(stored.uid):
-                await self._without_owners(dependent, {stored.uid})
-            await self._without_finalizer(kind, stored, ORPHAN)
-        elif FOREGROUND in finalizers:
-            await self._delete_dependents_first(kind, stored)
-        elif stored.ref.kind == NAMESPACE:
-            await self._empty_namespace(stored)
-
-    async def _delete_dependents_first(self, kind: Kind, stored: Stored) -> None:
+    async def _orphan_dependents(self, kind: Kind, stored: Stored) -> None:
         dependents = list(self._dependents(stored.uid))
-        blocking = [item for item in dependents if _blocks(item.document(), stored.uid)]
-        if not blocking:
-            await self._without_finalizer(kind, stored, FOREGROUND)
-            return
-        waiting = [item for item in dependents if not _is_marked(item.document())]
-        await asyncio.gather(*(self._delete(item) for item in waiting))
+        for start in range(0, len(dependents), AT_ONCE):
+            part = dependents[start : start + AT_ONCE]
+            await asyncio.gather(*(self._disown(item, {stored.uid}) for item in part))
+        await self._release(kind, stored, marking.ORPHAN)
 
-    async def _empty_namespace(self, stored: Stored) -> None:
-        name = stored.ref.name
-        held = [
-            item
-            for kind in self._catalog
-            if kind.namespaced
-            for item in self._store.heads(kind.names.group_kind, namespace=name)
-        ]
-        if held:
-            unmarked = [item for item in held if not _is_marked(item.document())]
-            await asyncio.gather(*(self._delete(item) for item in unmarked))
-            return
-        namespace = self._catalog.get(NAMESPACE)
-        assert namespace is not None
+    async def _wait_for_dependents(self, kind: Kind, stored: Stored) -> None:
+        """Let the owner go once nothing blocks it; what depends on it is looked at by itself."""
+        self._waiting[stored.uid] = stored.ref
+        blocked = False
+        for dependent in self._dependents(stored.uid):
+            found = belongings.belongings_of(dependent)
+            if not found.is_marked:
+                self.looks.note(dependent.ref)
+            if belongings.blocks(found, stored.uid) and not blocked:
+                blocked = not self._waits_for(dependent, found, stored.uid)
+        if not blocked:
+            await self._release(kind, stored, marking.FOREGROUND)
 
-        def finalized(document: Document) -> Document:
-            return without(document, ["spec", "finalizers"])
-
-        await self._registry.change(namespace, "", name, finalized, self._request)
+    def _waits_for(self, stored: Stored, found: Belongings, uid: str) -> bool:
+        """Whether an object waits for another to go, by whatever way, and so cannot go first."""
+        seen = {stored.uid}
+        open_ends = [(stored, found)]
+        while open_ends:
+            here, known = open_ends.pop()
+            if here.uid == uid:
+                return True
+            if not known.waits_for_dependents:
+                continue
+            for dependent in self._dependents(here.uid):
+                below = belongings.belongings_of(dependent)
+                if dependent.uid not in seen and belongings.blocks(below, here.uid):
+                    seen.add(dependent.uid)
+                    open_ends.append((dependent, below))
+        return False
 
     # Objects with owners
 
-    async def _check_owners(self, stored: Stored, document: Document) -> None:
-        solid, lost, going = self._judged_owners(document, stored.ref.namespace)
+    async def _check_owners(self, kind: Kind, stored: Stored, found: Belongings) -> None:
+        solid, lost, going = self._judged_owners(stored.ref.namespace, found.owners)
         if solid:
             if lost or going:
-                await self._without_owners(stored, {*lost, *going})
-        elif lost or going:
-            await self._delete(stored, foreground=bool(going))
+                await self._disown(stored, {*lost, *going})
+            return
+        if not lost and not going:
+            return
+        has_dependents = bool(going) and next(self._dependents(stored.uid), None) is not None
+        await self._delete(kind, stored, found, foreground=has_dependents)
 
     def _judged_owners(
-        self, document: Document, namespace: str
+        self, namespace: str, owners: Iterable[Owner]
     ) -> tuple[list[str], list[str], list[str]]:
-        """Return the uids of owners that are there, that are gone, and that wait for this one."""
+        """Return the uids of owners that are there, that are gone, and that wait for this one.
+
+        An owner nothing can be known of counts as there: its kind is not served, or it lies in a
+        namespace while what it owns does not. One that is about to orphan this object counts for
+        nothing: it keeps it no more, and does not take it along.
+        """
         solid: list[str] = []
         lost: list[str] = []
         going: list[str] = []
-        for owner in _owners(document):
-            uid = string_at(owner, ["uid"])
-            kind = self._owner_kind(owner)
-            held = (
-                None if kind is None else self._store.head(self._owner_ref(kind, owner, namespace))
-            )
-            if kind is None:
-                solid.append(uid)
-            elif held is None or held.uid != uid:
-                lost.append(uid)
-            elif _waits_for_dependents(held.document()):
-                going.append(uid)
+        for owner in owners:
+            kind = self._catalog.get(GroupKind(group=owner.group, kind=owner.kind))
+            if kind is None or (kind.namespaced and not namespace):
+                solid.append(owner.uid)
+                continue
+            held = self._store.head(forms.ref_of(kind, namespace, owner.name))
+            if held is None or held.uid != owner.uid:
+                lost.append(owner.uid)
+            elif not _may_be_marked(held):
+                solid.append(owner.uid)
             else:
-                solid.append(uid)
+                theirs = belongings.belongings_of(held)
+                if theirs.waits_for_dependents:
+                    going.append(owner.uid)
+                elif not theirs.orphans_dependents:
+                    solid.append(owner.uid)
         return solid, lost, going
 
-    def _owner_kind(self, owner: Document) -> Kind | None:
-        group = string_at(owner, ["apiVersion"]).rpartition("/")[0]
-        return self._catalog.get(GroupKind(group=group, kind=string_at(owner, ["kind"])))
-
-    @staticmethod
-    def _owner_ref(kind: Kind, owner: Document, namespace: str) -> Ref:
-        return Ref(
-            kind=kind.names.group_kind,
-            namespace=namespace if kind.namespaced else "",
-            name=string_at(owner, ["name"]),
-        )
-
     def _dependents(self, uid: str) -> Iterator[Stored]:
-        for kind in self._catalog:
-            yield from self._store.heads(kind.names.group_kind, by=("owner", uid))
+        for kind in self._catalog.stored():
+            yield from self._store.list(kind.stored_kind, by=("owner", uid))
 
     # Writes
 
-    async def _delete(self, stored: Stored, *, foreground: bool = False) -> None:
-        kind = self._catalog.get(stored.ref.kind)
-        assert kind is not None
-        finalizers = list_at(stored.document(), ["metadata", "finalizers"])
+    async def _delete(
+        self, kind: Kind, stored: Stored, found: Belongings, *, foreground: bool
+    ) -> None:
         propagation = "Background"
-        if ORPHAN in finalizers:
+        if marking.ORPHAN in found.finalizers:
             propagation = "Orphan"
-        elif FOREGROUND in finalizers or (
-            foreground and next(self._dependents(stored.uid), None) is not None
-        ):
+        elif marking.FOREGROUND in found.finalizers or foreground:
             propagation = "Foreground"
         options = DeleteOptions(only_if=Precondition(uid=stored.uid), propagation=propagation)
-        try:
-            await self._registry.delete(
-                kind, stored.ref.namespace, stored.ref.name, options, self._request
-            )
-        except NotFound:
-            return
+        await self._registry.delete(kind, stored.ref.namespace, stored.ref.name, options, _REQUEST)
 
-    async def _without_owners(self, stored: Stored, gone: set[str]) -> None:
+    async def _disown(self, stored: Stored, gone: set[str]) -> None:
         kind = self._catalog.get(stored.ref.kind)
         assert kind is not None
 
         def disowned(document: Document) -> Document:
-            left: list[Json] = [
-                item
-                for item in list_at(document, ["metadata", "ownerReferences"])
-                if string_at(item, ["uid"]) not in gone
-            ]
-            path = ["metadata", "ownerReferences"]
-            return with_value(document, path, left) if left else without(document, path)
+            return belongings.without_owners(document, gone)
 
-        await self._registry.change(
-            kind, stored.ref.namespace, stored.ref.name, disowned, self._request
-        )
+        try:
+            await self._registry.amend(
+                kind, stored.ref.namespace, stored.ref.name, disowned, _REQUEST
+            )
+        except NotFound:
+            return
 
-    async def _without_finalizer(self, kind: Kind, stored: Stored, finalizer: str) -> None:
+    async def _release(self, kind: Kind, stored: Stored, finalizer: str) -> None:
         def released(document: Document) -> Document:
-            path = ["metadata", "finalizers"]
-            left = [item for item in list_at(document, path) if item != finalizer]
-            return with_value(document, path, left) if left else without(document, path)
+            return belongings.without_finalizer(document, finalizer)
 
-        await self._registry.change(
-            kind, stored.ref.namespace, stored.ref.name, released, self._request
-        )
+        await self._registry.amend(kind, stored.ref.namespace, stored.ref.name, released, _REQUEST)
 
 
-def _needs_a_look(stored: Stored) -> bool:
-    return bool(stored.owners) or b'"deletionTimestamp"' in stored.body
-
-
-def _is_marked(document: Document) -> bool:
-    return bool(string_at(document, ["metadata", "deletionTimestamp"]))
-
-
-def _waits_for_dependents(document: Document) -> bool:
-    finalizers = list_at(document, ["metadata", "finalizers"])
-    return _is_marked(document) and FOREGROUND in finalizers
-
-
-def _owners(document: Document) -> list[Document]:
-    found = object_at(document, ["metadata"]).get("ownerReferences")
-    return [item for item in found if isinstance(item, dict)] if is_list(found) else []
-
-
-def _blocks(document: Document, uid: str) -> bool:
-    return any(
-        string_at(owner, ["uid"]) == uid and owner.get("blockOwnerDeletion") is True
-        for owner in _owners(document)
-    )
+def _may_be_marked(stored: Stored) -> bool:
+    """Whether an object may be about to go; cheap, and sure where it says no."""
+    return b'"deletionTimestamp"' in stored.body

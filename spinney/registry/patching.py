@@ -42,10 +42,6 @@ def patched(kind: Kind, before: Document, patch: Patch) -> Document:
     if patch.type == MERGE_PATCH:
         return merge_patch.apply(before, patch.body)
     if patch.type == STRATEGIC_PATCH and kind.is_builtin:
-        if not isinstance(patch.body, dict):
-            raise BadRequest(
-                f"a strategic merge patch must be an object, found {shown(patch.body)}"
-            )
         return strategic.apply(kind.schema, before, patch.body)
     accepted = _ALL if kind.is_builtin else _WITHOUT_STRATEGIC
     raise UnsupportedMediaType(
@@ -79,7 +75,7 @@ def applied(kind: Kind, namespace: str, name: str, patch: Patch, subresource: st
     narrowed: Document = {key: metadata[key] for key in _SAID_WITH_STATUS if key in metadata}
     if "managedFields" in metadata:
         narrowed["managedFields"] = metadata["managedFields"]
-    kept = {key: wanted[key] for key in ("apiVersion", "kind", "status") if key in wanted}
+    kept: Document = {key: wanted[key] for key in ("apiVersion", "kind", "status") if key in wanted}
     return {**kept, "metadata": narrowed}
 
 

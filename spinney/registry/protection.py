@@ -111,12 +111,16 @@ def _touches(kind: GroupKind, old: Document | None, new: Document | None) -> boo
     return not same(_content(old), _content(new))
 
 
-def _protected_labels(document: Document) -> dict[str, str]:
-    carried = strings(object_at(document, ["metadata", "labels"]))
+_PROTECTED_LABELS = (labels.MANAGED_BY, labels.PART_OF, labels.NAME, labels.COMPONENT)
+_PROTECTED_PREFIXES = ("grove.io/", "spinney.dev/")
+
+
+def _protected_labels(document: Document) -> Document:
+    carried = object_at(document, ["metadata", "labels"])
     return {
         key: value
         for key, value in carried.items()
-        if key.startswith(("grove.io/", "app.kubernetes.io/", "spinney.dev/"))
+        if key in _PROTECTED_LABELS or key.startswith(_PROTECTED_PREFIXES)
     }
 
 

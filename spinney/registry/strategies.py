@@ -1,7 +1,7 @@
-"""What each kind does beyond the rules of all: on creation, on update, on deletion.
+"""Strategies: what single kinds do beyond the rules of all, when made and when changed.
 
-Most kinds do nothing of their own. A strategy is a function of documents; what must be looked up
-or given out (an address, a node) is the registry's to pass in.
+A strategy runs after a document was admitted and its fields were claimed for their writer: what it
+adds is the server's, and nobody's to keep when he applies.
 """
 
 from __future__ import annotations
@@ -9,94 +9,158 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spinney.api.kinds import Kind
-from spinney.meta.documents import (
-    Document,
-    is_integer,
-    object_at,
-    string_at,
-    value_at,
-    with_value,
-    without,
-)
-from spinney.meta.references import GroupKind
+from spinney.meta.documents import Document, object_at, string_at, without
+from spinney.meta.errors import MethodNotAllowed
+from spinney.meta.references import GroupKind, Ref
+from spinney.registry import addresses, marking, priorities, requests
+from spinney.store.store import Store
 
-POD = GroupKind(group="", kind="Pod")
+POD = marking.POD
 NODE = GroupKind(group="", kind="Node")
-NAMESPACE = GroupKind(group="", kind="Namespace")
-SERVICE = GroupKind(group="", kind="Service")
+NAMESPACE = marking.NAMESPACE
 EVENT = GroupKind(group="", kind="Event")
-CRD = GroupKind(group="apiextensions.k8s.io", kind="CustomResourceDefinition")
 
-Prepare = Callable[[Document], Document]
+IMMORTAL = ("default", "kube-system", "kube-public")
+"""Namespaces nobody can delete."""
 
+_COUNTED = frozenset(
+    {
+        POD,
+        GroupKind(group="discovery.k8s.io", kind="EndpointSlice"),
+        priorities.CLASS,
+        GroupKind(group="policy", kind="PodDisruptionBudget"),
+        marking.DEFINITION,
+    }
+)
+"""Kinds built into Kubernetes whose generation it counts; of all others it does."""
 
-def _new_pod(document: Document) -> Document:
-    return with_value(document, ["status"], {"phase": "Pending", "qosClass": _quality(document)})
+_ALWAYS_WITH_VERSION = frozenset(
+    {
+        GroupKind(group="coordination.k8s.io", kind="Lease"),
+        GroupKind(group="policy", kind="PodDisruptionBudget"),
+        marking.DEFINITION,
+    }
+)
+"""Kinds built into Kubernetes that are replaced only where the version is said, as others are."""
 
-
-def _quality(document: Document) -> str:
-    """Return a pod's quality of service, by what its containers request and are limited to."""
-    containers = [
-        object_at(container, ["resources"])
-        for field in ("containers", "initContainers")
-        for container in _list(value_at(document, ["spec", field]))
-    ]
-    asked = [
-        {name: object_at(resources, [kind]).get(name) for name in ("cpu", "memory")}
-        for resources in containers
-        for kind in ("requests", "limits")
-    ]
-    if not any(value is not None for pair in asked for value in pair.values()):
-        return "BestEffort"
-    limits = [object_at(resources, ["limits"]) for resources in containers]
-    requests = [object_at(resources, ["requests"]) for resources in containers]
-    guaranteed = all(
-        limit.get(name) is not None and request.get(name, limit[name]) == limit[name]
-        for limit, request in zip(limits, requests, strict=True)
-        for name in ("cpu", "memory")
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
-
-
-def _list(value: object) -> list[Document]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+_MADE_BY_UPDATE = frozenset(
+    {
+        GroupKind(group="coordination.k8s.io", kind="Lease"),
+        GroupKind(group="", kind="Endpoints"),
+        addresses.SERVICE,
+        EVENT,
+    }
+)
 
 
-def _new_namespace(document: Document) -> Document:
-    named = with_value(document, ["status"], {"phase": "Active"})
-    name = string_at(document, ["metadata", "name"])
-    path = ["metadata", "labels", "kubernetes.io/metadata.name"]
-    return with_value(with_value(named, path, name), ["spec", "finalizers"], ["kubernetes"])
+def counts_generations(kind: Kind) -> bool:
+    """Whether objects of a kind carry a generation."""
+    return not kind.is_builtin or kind.names.group_kind in _COUNTED
 
 
-def _as_it_is(document: Document) -> Document:
+def needs_version(kind: Kind) -> bool:
+    """Whether an object of a kind is replaced only by who says which version he read."""
+    return not kind.is_builtin or kind.names.group_kind in _ALWAYS_WITH_VERSION
+
+
+def is_made_by_update(kind: Kind) -> bool:
+    """Whether replacing an object that is not there makes it."""
+    return kind.stored_kind in _MADE_BY_UPDATE
+
+
+def brings_status(kind: Kind) -> bool:
+    """Whether who makes an object may give it a status: nodes tell of themselves."""
+    return not kind.has_status or kind.names.group_kind == NODE
+
+
+_Begin = Callable[[Store, Kind, Document], Document]
+
+
+def _new_pod(store: Store, kind: Kind, pod: Document) -> Document:
+    spec = object_at(pod, ("spec",))
+    account = string_at(spec, ("serviceAccountName",)) or string_at(spec, ("serviceAccount",))
+    account = account or "default"
+    named: Document = {**spec, "serviceAccountName": account, "serviceAccount": account}
+    return priorities.resolved(store, kind, {**pod, "spec": named})
+
+
+def _new_class(store: Store, kind: Kind, document: Document) -> Document:
+    priorities.refuse_second_default(store, kind, document)
     return document
 
 
-_CREATE: Mapping[GroupKind, Prepare] = {
+_BEGIN: Mapping[GroupKind, _Begin] = {
     POD: _new_pod,
-    NAMESPACE: _new_namespace,
-    NODE: _as_it_is,
+    addresses.SERVICE: addresses.addressed,
+    priorities.CLASS: _new_class,
 }
 
 
-def prepare_create(kind: Kind, document: Document) -> Document:
-    """Return a new object as it begins: without a status of its writer's, but for nodes."""
-    known = _CREATE.get(kind.names.group_kind)
-    if known is not None:
-        return known(document)
-    return without(document, ["status"]) if kind.has_status else document
+def begun(store: Store, kind: Kind, document: Document) -> Document:
+    """Return a new object with what the server gives objects of its kind."""
+    begin = _BEGIN.get(kind.names.group_kind)
+    return document if begin is None else begin(store, kind, document)
 
 
-def grace_seconds(kind: Kind, document: Document, wanted: int | None) -> int:
-    """Return how long an object's deletion waits for whoever runs it. Only pods that run wait."""
-    if kind.names.group_kind != POD:
-        return 0
-    if not string_at(document, ["spec", "nodeName"]):
-        return 0
-    if string_at(document, ["status", "phase"]) in ("Succeeded", "Failed"):
-        return 0
-    if wanted is not None:
-        return max(wanted, 0)
-    given = value_at(document, ["spec", "terminationGracePeriodSeconds"])
-    return given if is_integer(given) and given >= 0 else 30
+def carried_over(kind: Kind, before: Document, after: Document) -> Document:
+    """Return a changed object with what the server gave it, where its writer left that out."""
+    group_kind = kind.names.group_kind
+    if group_kind == addresses.SERVICE:
+        return addresses.carried_over(before, after)
+    if group_kind == POD:
+        was, spec = object_at(before, ("spec",)), object_at(after, ("spec",))
+        kept: Document = {
+            key: was[key]
+            for key in ("priority", "preemptionPolicy")
+            if key in was and spec.get(key) is None
+        }
+        return {**after, "spec": {**spec, **kept}} if kept else after
+    return after
+
+
+def settled(store: Store, kind: Kind, after: Document) -> Document:
+    """Return a changed and admitted object with what the server must give it anew."""
+    if kind.names.group_kind == addresses.SERVICE:
+        return addresses.addressed(store, kind, after)
+    if kind.names.group_kind == priorities.CLASS:
+        priorities.refuse_second_default(store, kind, after)
+    return after
+
+
+def check_place(store: Store, kind: Kind, namespace_kind: Kind, document: Document) -> None:
+    """Raise NotFound or Forbidden where nothing can be made in a namespace."""
+    if not kind.namespaced:
+        return
+    namespace = string_at(document, ("metadata", "namespace")) or "default"
+    stored = store.head(Ref(kind=NAMESPACE, namespace="", name=namespace))
+    if stored is None:
+        raise requests.not_found(namespace_kind, namespace)
+    if not marking.is_marked(stored.document()):
+        return
+    cause: Document = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    raise requests.forbidden(
+        kind,
+        string_at(document, ("metadata", "name")),
+        f"unable to create new content in namespace {namespace} because it is being terminated",
+        causes=(cause,),
+    )
+
+
+def check_deletable(kind: Kind, name: str) -> None:
+    """Raise Forbidden for what must always be there."""
+    if kind.names.group_kind == NAMESPACE and name in IMMORTAL:
+        raise requests.forbidden(kind, name, "this namespace may not be deleted")
+
+
+def closing() -> MethodNotAllowed:
+    """Return that a user's kind is going, and takes no new objects."""
+    return MethodNotAllowed("create not allowed while custom resource definition is terminating")
+
+
+def without_status(kind: Kind, document: Document) -> Document:
+    """Return a document without a status its writer may not give."""
+    return document if brings_status(kind) else without(document, ("status",))

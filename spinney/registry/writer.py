@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from spinney.api.kinds import KINDS, Kind, group_kind_of
-from spinney.meta.documents import Document, string_at, with_value
+from spinney.api.kinds import Kind
+from spinney.meta.documents import Document, string_at
 from spinney.meta.errors import BadRequest
-from spinney.meta.references import Precondition, Ref
+from spinney.meta.references import GroupKind, Precondition, Ref
 from spinney.ports import Identity, Written
-from spinney.registry import requests
-from spinney.registry.registry import APPLY_PATCH, MERGE_PATCH, Patch, Registry, ref_of
+from spinney.registry import forms, requests
+from spinney.registry.patching import APPLY_PATCH, MERGE_PATCH, Patch
+from spinney.registry.registry import Registry
 from spinney.registry.requests import DeleteOptions, Outcome, Request
 
 
@@ -22,12 +23,12 @@ class RegistryWriter:
 
     async def create(self, document: Document) -> Written:
         """Make an object."""
-        kind = _kind_of(document)
+        kind = self._kind_of(document)
         return _written(kind, await self._registry.create(kind, document, self._request))
 
     async def apply(self, document: Document, *, force: bool) -> Written:
         """Say how an object should be, by server-side apply."""
-        kind = _kind_of(document)
+        kind = self._kind_of(document)
         outcome = await self._registry.patch(
             kind,
             string_at(document, ["metadata", "namespace"]),
@@ -41,27 +42,33 @@ class RegistryWriter:
         self, target: Ref, merge: Document, only_if: Precondition, subresource: str = ""
     ) -> Written:
         """Merge-patch an object."""
-        kind = KINDS[target.kind]
+        kind = self._kind(target.kind)
         outcome = await self._registry.patch(
             kind,
             target.namespace,
             target.name,
-            Patch(type=MERGE_PATCH, body=_conditional(merge, only_if)),
+            Patch(type=MERGE_PATCH, body=merge),
             self._request,
             subresource=subresource,
+            only_if=only_if,
         )
         return _written(kind, outcome)
 
     async def put_status(self, target: Ref, status: Document, resource_version: str) -> Written:
         """Replace the whole status of an object that is still of a version."""
-        kind = KINDS[target.kind]
+        kind = self._kind(target.kind)
 
         def with_status(before: Document) -> Document:
-            metadata = ["metadata", "resourceVersion"]
-            return with_value({**before, "status": status}, metadata, resource_version)
+            return {**before, "status": status}
 
         outcome = await self._registry.change(
-            kind, target.namespace, target.name, with_status, self._request, subresource="status"
+            kind,
+            target.namespace,
+            target.name,
+            with_status,
+            self._request,
+            subresource="status",
+            only_if=Precondition(resource_version=resource_version),
         )
         return _written(kind, outcome)
 
@@ -78,7 +85,7 @@ class RegistryWriter:
             only_if=only_if, grace_seconds=grace_seconds, propagation=propagation
         )
         await self._registry.delete(
-            KINDS[target.kind], target.namespace, target.name, options, self._request
+            self._kind(target.kind), target.namespace, target.name, options, self._request
         )
 
     async def evict(self, target: Ref, only_if: Precondition) -> None:
@@ -90,33 +97,24 @@ class RegistryWriter:
         """Give a pod its node."""
         await self._registry.bind(pod.namespace, pod.name, node, only_if, self._request)
 
+    def _kind(self, group_kind: GroupKind) -> Kind:
+        kind = self._registry.catalog.get(group_kind)
+        if kind is None:
+            raise requests.no_such_resource()
+        return kind
 
-def _kind_of(document: Document) -> Kind:
-    kind = KINDS.get(group_kind_of(document))
-    if kind is None:
-        raise BadRequest(
-            f"no kind {string_at(document, ['kind'])} in {string_at(document, ['apiVersion'])}"
-        )
-    return kind
-
-
-def _conditional(merge: Document, only_if: Precondition) -> Document:
-    """Return a merge patch that fails where its precondition does."""
-    for field, wanted in (("uid", only_if.uid), ("resourceVersion", only_if.resource_version)):
-        if wanted is not None:
-            merge = with_value(merge, ["metadata", field], wanted)
-    return merge
+    def _kind_of(self, document: Document) -> Kind:
+        kind = self._registry.catalog.kind_of(document)
+        if kind is None:
+            raise BadRequest(
+                f'no kind "{string_at(document, ["kind"])}" is registered for version '
+                f'"{string_at(document, ["apiVersion"])}"'
+            )
+        return kind
 
 
 def _written(kind: Kind, outcome: Outcome) -> Written:
-    metadata = outcome.document
-    ref = ref_of(
-        kind,
-        string_at(metadata, ["metadata", "namespace"]),
-        string_at(metadata, ["metadata", "name"]),
-    )
-    return Written(
-        ref=ref,
-        uid=string_at(metadata, ["metadata", "uid"]),
-        resource_version=string_at(metadata, ["metadata", "resourceVersion"]),
-    )
+    stored = outcome.stored
+    assert stored is not None
+    ref = forms.ref_of(kind, stored.ref.namespace, stored.ref.name)
+    return Written(ref=ref, uid=stored.uid, resource_version=str(stored.version))

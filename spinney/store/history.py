@@ -42,7 +42,7 @@ class History:
         """Keep an event, and forget the oldest beyond the bounds."""
         self._events.append(event)
         self.bytes += cost_bytes(event)
-        while len(self) > self._events_max or self.bytes > self._bytes_max:
+        while self.bytes > self._bytes_max or len(self._events) - self._first > self._events_max:
             self._drop_first()
 
     def forget(self, before: int) -> None:

@@ -1,77 +1,13 @@
-"""Versions of objects: the document in JSON, the little the indexes need, views on demand.
-
-The bytes are the truth. Readers share one decoded document and one view a record type, made when
-first asked for; nobody changes them.
-"""
+"""Changes of objects, as the store keeps and tells them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, TypeVar
-
 import msgspec
 
-from spinney.meta import records
-from spinney.meta.documents import Document, list_at, object_at, string_at, strings
-from spinney.meta.errors import DecodeError
-from spinney.meta.records import Record
-from spinney.meta.references import Ref
+from spinney.meta.versions import Stored, stored_from_body, stored_from_document
 from spinney.ports import Change
 
-R = TypeVar("R", bound=Record)
-
-_encode = msgspec.json.Encoder().encode
-_decode_document = msgspec.json.Decoder(dict).decode
-
-_NO_LABELS: Final[Mapping[str, str]] = {}
-
-
-class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
-    """One version of one object, committed or queued; shared by all who read it."""
-
-    ref: Ref
-    uid: str
-    version: int
-    body: bytes
-    """The whole document as compact JSON; its `metadata.resourceVersion` is the version."""
-
-    labels: Mapping[str, str]
-    owners: tuple[str, ...]
-    """The uids of its owner references."""
-
-    node: str
-    """The node a pod is bound to: `spec.nodeName`."""
-
-    _document: Document | None = None
-    _views: dict[type[Record], Record] | None = None
-
-    def document(self) -> Document:
-        """Return the document, which nobody changes."""
-        if self._document is None:
-            msgspec.structs.force_setattr(self, "_document", _decode_document(self.body))
-        assert self._document is not None
-        return self._document
-
-    def view(self, record: type[R]) -> R:
-        """Return the typed view; raises DecodeError naming the object where it does not fit."""
-        if self._views is None:
-            msgspec.structs.force_setattr(self, "_views", {})
-        assert self._views is not None
-        found = self._views.get(record)
-        if found is None:
-            try:
-                found = records.decode_bytes(record, self.body)
-            except DecodeError as error:
-                message = f"{self.ref} at version {self.version}: {error.message}"
-                raise DecodeError(message, path=error.path) from error
-            self._views[record] = found
-        assert isinstance(found, record)
-        return found
-
-    def forget(self) -> None:
-        """Let go of what was decoded, once a newer version took its place."""
-        msgspec.structs.force_setattr(self, "_document", None)
-        msgspec.structs.force_setattr(self, "_views", None)
+__all__ = ["Event", "Stored", "stored_from_body", "stored_from_document"]
 
 
 class Event(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
@@ -100,81 +36,3 @@ class Event(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
             msgspec.structs.force_setattr(self, "_line", line)
         assert self._line is not None
         return self._line
-
-
-def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
-    """Return a version of an object, with the version written into its document."""
-    metadata = {**object_at(document, ["metadata"]), "resourceVersion": str(version)}
-    return Stored(
-        ref=ref,
-        uid=string_at(metadata, ["uid"]),
-        version=version,
-        body=_encode({**document, "metadata": metadata}),
-        labels=strings(metadata.get("labels")) or _NO_LABELS,
-        owners=tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS)),
-        node=string_at(document, ["spec", "nodeName"]),
-    )
-
-
-_OWNERS = ("ownerReferences",)
-
-
-class _Owner(Record):
-    uid: str = ""
-
-
-class _Metadata(Record):
-    labels: Mapping[str, str] = _NO_LABELS
-    owner_references: tuple[_Owner, ...] = ()
-
-
-class _Spec(Record):
-    node_name: str = ""
-
-
-class _Envelope(Record):
-    """The few parts of a document the indexes need; the rest is passed over undecoded."""
-
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
-
-
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
-
-
-def stored_from_body(ref: Ref, uid: str, version: int, body: bytes) -> Stored:
-    """Return a version of an object as a journal kept it; raises DecodeError if it is no JSON."""
-    try:
-        envelope = _decode_envelope(body)
-    except msgspec.ValidationError:
-        return _stored_from_odd_body(ref, uid, version, body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError(f"{ref} at version {version}: {error}") from error
-    metadata = envelope.metadata
-    return Stored(
-        ref=ref,
-        uid=uid,
-        version=version,
-        body=body,
-        labels=metadata.labels or _NO_LABELS,
-        owners=tuple(owner.uid for owner in metadata.owner_references),
-        node=envelope.spec.node_name,
-    )
-
-
-def _stored_from_odd_body(ref: Ref, uid: str, version: int, body: bytes) -> Stored:
-    """Do the same for a document whose labels, owners or spec are of another shape."""
-    try:
-        document = _decode_document(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise DecodeError(f"{ref} at version {version}: {error}") from error
-    metadata = object_at(document, ["metadata"])
-    return Stored(
-        ref=ref,
-        uid=uid,
-        version=version,
-        body=body,
-        labels=strings(metadata.get("labels")) or _NO_LABELS,
-        owners=tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS)),
-        node=string_at(document, ["spec", "nodeName"]),
-    )

@@ -27,6 +27,8 @@ class StoreReader:
         self._store = store
         declared: dict[type[Record], list[GroupKind]] = {}
         for kind in kinds:
+            if kind.stored_as is not None:
+                continue
             declared.setdefault(kind.record, []).append(kind.names.group_kind)
         self._kinds = {record: found[0] for record, found in declared.items() if len(found) == 1}
 

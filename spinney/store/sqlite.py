@@ -5,7 +5,9 @@ SQLite, every entry has a checksum, all entries together must come to what the t
 and the newest must not be older than the mark. Nothing is written to a database before it passed.
 
 After a commit or a compaction that failed, what is on the disk is in doubt. The connection is
-closed, and the next call opens another, looks at what was kept, and undoes it if need be.
+closed, and the next call opens another, looks at what was kept, and undoes it if need be. Then the
+log is folded into the database and starts over: what a failed flush left in the log may be lost
+without a further error, and everything after it with it.
 """
 
 from __future__ import annotations
@@ -33,11 +35,15 @@ Durability: TypeAlias = Literal["full", "relaxed"]
 """Full: what is acknowledged survives a loss of power. Relaxed: it survives a crash of ours."""
 
 PAGE_BYTES = 4096
+HEADER_BYTES = 100
+"""What SQLite takes for an empty database if it is shorter, and would write over."""
+
 WAL_BYTES_MAX = 32 * 1024 * 1024
 """How long the write-ahead log may grow before it is copied into the database at once."""
 
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK_ERRORS = (
+    apsw.FullError,
     apsw.IOError,
     apsw.CantOpenError,
     apsw.PermissionsError,
@@ -80,21 +86,25 @@ class SqliteJournal:
 
     def load(self) -> Iterator[Entry]:
         """Yield what was kept; raises CorruptJournal, Held where another process has the folder."""
+        self._superseded = Superseded()
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = FolderLock(self.path.parent)
             self._mark = Mark(self.path, self._durability)
             acknowledged = self._mark.read()
-            if acknowledged is not None and not _has_content(self.path):
+            size_bytes = self.path.stat().st_size if self.path.exists() else 0
+            if size_bytes == 0 and acknowledged is not None:
                 raise CorruptJournal(f"{self.path} is gone or empty, the mark beside it is not")
+            if 0 < size_bytes < HEADER_BYTES:
+                raise CorruptJournal(f"{self.path} is no database, it has {size_bytes} bytes")
             os.close(os.open(self.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise JournalFailed(f"{self.path.parent}: {error}") from error
         try:
             yield from self._load(acknowledged)
         except (apsw.Error, UnicodeDecodeError) as error:
-            if isinstance(error, _DISK_ERRORS):
-                raise JournalFailed(f"{self.path}: {error}") from error
+            if isinstance(error, _DISK_ERRORS) and not _is_short(error):
+                raise self._failure(error) from error
             raise CorruptJournal(f"{self.path}: {error}") from error
         self._is_sound = True
         self._begin_marking()
@@ -108,13 +118,15 @@ class SqliteJournal:
         self._write_ahead(connection)
         tables.migrate(connection, self.path, schema)
         self._totals = expected = tables.read_totals(connection, self.path)
-        found = Totals(floor=expected.floor)
+        newest, checksums = 0, []
         rows = tables.Rows(self.path)
         for row in connection.execute(tables.SELECT):
             entry = rows.entry(row)
             self._superseded.add(entry.version, entry.ref, is_deletion=entry.body is None)
-            found = found.with_entry(entry.version, row[7])
+            newest = entry.version
+            checksums.append(row[7])
             yield entry
+        found = Totals(floor=expected.floor).with_entries(newest, checksums)
         self._check_totals(found, expected, acknowledged or 0)
 
     def _begin_marking(self) -> None:
@@ -129,7 +141,8 @@ class SqliteJournal:
     def _check_pages(self, connection: apsw.Connection) -> None:
         (verdict,) = next(iter(connection.execute("PRAGMA quick_check(1)")))
         if verdict != "ok":
-            raise CorruptJournal(f"{self.path}: {verdict}")
+            told = " ".join(verdict.removeprefix("*** in database main ***").split())
+            raise CorruptJournal(f"{self.path}: {told}")
 
     def _check_totals(self, found: Totals, expected: Totals, acknowledged: int) -> None:
         if found != expected:
@@ -173,10 +186,7 @@ class SqliteJournal:
 
         def insert(connection: apsw.Connection) -> Totals:
             connection.executemany(tables.INSERT, rows)
-            totals = self._totals
-            for row in rows:
-                totals = totals.with_entry(row[0], row[7])
-            return totals
+            return self._totals.with_entries(rows[-1][0], (row[7] for row in rows))
 
         self._transact(self._sound_connection(), insert)
         for entry in batch:
@@ -191,11 +201,13 @@ class SqliteJournal:
         self._going = self._superseded.below(before)
 
         def delete(connection: apsw.Connection) -> Totals:
-            totals = self._totals
-            for version in self._going:
-                for (checksum,) in connection.execute(tables.DELETE, (version,)):
-                    totals = totals.without_entry(checksum)
-            return totals.with_floor(max(totals.floor, before - 1))
+            gone = [
+                checksum
+                for version in self._going
+                for (checksum,) in connection.execute(tables.DELETE, (version,))
+            ]
+            floor = max(self._totals.floor, before - 1)
+            return self._totals.without_entries(gone).with_floor(floor)
 
         self._transact(connection, delete)
         self._superseded.drop(len(self._going))
@@ -222,12 +234,11 @@ class SqliteJournal:
                 self._connection = self._open()
                 self._write_ahead(self._connection)
                 self._settle(self._connection)
+                self._fold_in(self._connection)
             except (apsw.Error, CorruptJournal) as error:
                 failure = self._failure(error)
                 self._drop_connection()
                 raise failure from error
-            with contextlib.suppress(apsw.Error):  # a log that starts over needs less space
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         return self._connection
 
     def _settle(self, connection: apsw.Connection) -> None:
@@ -271,9 +282,12 @@ class SqliteJournal:
         """Copy the write-ahead log into the database, so that it starts over."""
         connection = self._sound_connection()
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._fold_in(connection)
         except apsw.Error as error:
             raise self._failure(error) from error
+
+    def _fold_in(self, connection: apsw.Connection) -> None:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         self._wal_pages = 0
 
     def close(self) -> None:
@@ -290,5 +304,7 @@ class SqliteJournal:
             self._lock = None
 
 
-def _has_content(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
+def _is_short(error: apsw.Error) -> bool:
+    """Whether a file ended where it should go on; the disk itself did nothing wrong."""
+    found: object = getattr(error, "extendedresult", None)
+    return found == apsw.SQLITE_IOERR_SHORT_READ

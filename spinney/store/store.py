@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import timedelta
 
+from spinney.meta import indexes
 from spinney.meta.documents import Document
 from spinney.meta.errors import (
     ApiError,
@@ -29,12 +30,11 @@ from spinney.meta.errors import (
     TooManyRequests,
     Unavailable,
 )
+from spinney.meta.indexes import Extract, Objects
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Change, Clock, Entry, Journal
-from spinney.store import indexes
 from spinney.store.history import History
-from spinney.store.indexes import Extract, Objects
 from spinney.store.objects import Event, Stored, stored_from_body, stored_from_document
 from spinney.store.watching import Watcher, Watchers
 
@@ -88,6 +88,9 @@ class Statistics(Record):
     event_bytes: int
     watchers: int
     queued: int
+    heads: int
+    """How many objects have a version that is not committed yet."""
+
     commits: int
     writes: int
     failed_commits: int
@@ -271,6 +274,7 @@ class Store:
             event_bytes=self._history.bytes,
             watchers=len(self._watchers),
             queued=len(self._waiting) + len(self._committing),
+            heads=len(self._heads),
             **self._counts,
         )
 

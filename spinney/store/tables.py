@@ -7,7 +7,7 @@ must be and what their checksums come to together, so that an entry that is gone
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,22 +36,22 @@ class Totals(Record):
     count: int = 0
     digest: int = 0
 
-    def with_entry(self, version: int, checksum: int) -> Totals:
-        """Return the totals with one newer entry."""
-        return Totals(
-            newest=version,
-            floor=self.floor,
-            count=self.count + 1,
-            digest=self.digest ^ checksum,
-        )
+    def with_entries(self, newest: int, checksums: Iterable[int]) -> Totals:
+        """Return the totals with newer entries."""
+        digest, count = self.digest, self.count
+        for checksum in checksums:
+            digest ^= checksum
+            count += 1
+        return Totals(newest=newest, floor=self.floor, count=count, digest=digest)
 
-    def without_entry(self, checksum: int) -> Totals:
-        """Return the totals with one entry gone."""
+    def without_entries(self, checksums: Iterable[int]) -> Totals:
+        """Return the totals with entries gone."""
+        gone = Totals().with_entries(0, checksums)
         return Totals(
             newest=self.newest,
             floor=self.floor,
-            count=self.count - 1,
-            digest=self.digest ^ checksum,
+            count=self.count - gone.count,
+            digest=self.digest ^ gone.digest,
         )
 
     def with_floor(self, floor: int) -> Totals:

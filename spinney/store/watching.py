@@ -30,11 +30,11 @@ class _Attachment:
 
 
 class Watchers:
-    """All that are attached, by kind, in the order they came."""
+    """All that are attached, by kind, in the order they came; one is not like another."""
 
     def __init__(self, report: Callable[[str, Exception], None]) -> None:
         """Tell `report` of watchers that raised."""
-        self._by_kind: dict[GroupKind | None, dict[Watcher, _Attachment]] = {}
+        self._by_kind: dict[GroupKind | None, dict[int, _Attachment]] = {}
         self._report = report
 
     def __len__(self) -> int:
@@ -43,13 +43,13 @@ class Watchers:
 
     def attach(self, kind: GroupKind | None, watcher: Watcher, position: int) -> None:
         """Tell a watcher of what comes after a version; None is every kind."""
-        self._by_kind.setdefault(kind, {})[watcher] = _Attachment(watcher, position)
+        self._by_kind.setdefault(kind, {})[id(watcher)] = _Attachment(watcher, position)
 
     def detach(self, watcher: Watcher) -> None:
         """Tell a watcher no more, if it was told at all."""
-        for kind in [kind for kind, members in self._by_kind.items() if watcher in members]:
-            del self._by_kind[kind][watcher]
-            if not self._by_kind[kind]:
+        for kind, members in tuple(self._by_kind.items()):
+            members.pop(id(watcher), None)
+            if not members:
                 del self._by_kind[kind]
 
     def deliver(self, events: Sequence[Event]) -> None:
@@ -61,7 +61,7 @@ class Watchers:
         for kind, wanted in by_kind.items():
             batch = tuple(wanted)
             for attachment in tuple(self._by_kind.get(kind, {}).values()):
-                if attachment is self._by_kind.get(kind, {}).get(attachment.watcher):
+                if attachment is self._by_kind.get(kind, {}).get(id(attachment.watcher)):
                     self._tell(attachment, batch)
 
     def _tell(self, attachment: _Attachment, batch: tuple[Event, ...]) -> None:

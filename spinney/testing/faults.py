@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from spinney.meta.errors import JournalFailed, JournalFull
 from spinney.meta.records import Record
@@ -29,12 +30,18 @@ class FaultyJournal:
     def __init__(
         self, journal: Journal, entropy: SeededEntropy, faults: JournalFaults | None = None
     ) -> None:
-        """Fail by chance; `is_full` and `is_broken` make every write fail until they are unset."""
+        """Fail by chance; `is_full` and `is_broken` make every write fail until they are unset.
+
+        `dies` kills the process at its next commit: before it, or after it and before anybody
+        could be told. From then on nothing reaches the journal below, which a new life may open.
+        """
         self._journal = journal
         self._entropy = entropy
         self.faults = faults or JournalFaults()
         self.is_full = False
         self.is_broken = False
+        self.is_dead = False
+        self.dies: Literal["", "before", "after"] = ""
         self.failures = 0
         """How many calls failed."""
 
@@ -60,7 +67,11 @@ class FaultyJournal:
     def commit(self, batch: Sequence[Entry]) -> None:
         """Keep a batch, or fail."""
         self._perhaps_fail(self.faults.full_per_mille, self.faults.failed_per_mille)
-        self._journal.commit(batch)
+        if self.dies != "before":
+            self._journal.commit(batch)
+        if self.dies:
+            self.is_dead = True
+            raise JournalFailed(f"planted: killed {self.dies} the commit")
 
     def compact(self, before: int) -> None:
         """Forget superseded versions, or fail."""
@@ -74,9 +85,12 @@ class FaultyJournal:
 
     def close(self) -> None:
         """Close the journal below."""
-        self._journal.close()
+        if not self.is_dead:
+            self._journal.close()
 
     def _perhaps_fail(self, full_per_mille: int, failed_per_mille: int) -> None:
+        if self.is_dead:
+            raise JournalFailed("planted: this process is dead")
         full = self._entropy.happens(full_per_mille)
         failed = self._entropy.happens(failed_per_mille)
         if self.is_full or full:

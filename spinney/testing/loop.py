@@ -2,7 +2,7 @@
 
 Nothing sleeps. Where asyncio would wait for the next timer, the time becomes that of the timer.
 Where it would wait for ever, because no timer is set and nothing is ready, `Deadlock` is raised
-with what each task waits for.
+with what each task waits for. Threads have no place here: what they would bring is not waited for.
 
     loop.run(main())          # an hour of back-off in a few milliseconds
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECOND = 1_000_000_000
+_RESOLUTION = time.get_clock_info("monotonic").resolution
+"""By how much asyncio takes a timer for due before it is."""
 
 
 class Deadlock(SpinneyError):
@@ -65,8 +68,14 @@ class _VirtualSelector(selectors.BaseSelector):
             return ready
         if timeout is None:
             raise Deadlock(tuple(sorted(map(_told, asyncio.all_tasks(self._loop)))))
-        self.nanoseconds += max(1, round(timeout * _SECOND))
+        self._advance_to(self.nanoseconds / _SECOND + timeout)
         return []
+
+    def _advance_to(self, due: float) -> None:
+        """Move on until asyncio takes a timer for due, whatever floats make of late times."""
+        self.nanoseconds = max(self.nanoseconds + 1, round(due * _SECOND))
+        while self.nanoseconds / _SECOND + _RESOLUTION <= due:
+            self.nanoseconds += 1
 
     def register(
         self, fileobj: FileDescriptorLike, events: int, data: Any = None

@@ -22,7 +22,7 @@ from spinney.meta.patches.metadata import with_metadata
 from spinney.meta.schemas import Schema
 from spinney.meta.times import format_time
 
-_SERVER_OWNED = (
+SERVER_OWNED = (
     "name",
     "namespace",
     "uid",
@@ -40,7 +40,7 @@ UNTRACKED = FieldSet.of(
         ("f:apiVersion",),
         ("f:kind",),
         ("f:metadata",),
-        *(("f:metadata", f"f:{name}") for name in _SERVER_OWNED),
+        *(("f:metadata", f"f:{name}") for name in SERVER_OWNED),
     ]
 )
 """Fields nobody owns."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from spinney.meta.documents import Document, Json
 from spinney.meta.errors import BadRequest, shown
 from spinney.meta.patches.metadata import child
 from spinney.meta.schemas import Schema
 
+T = TypeVar("T")
 FieldPath: TypeAlias = tuple[str, ...]
 
 _SORTS = ("f:", "k:", "v:", "i:")
@@ -270,11 +271,22 @@ def _keyed_element(schema: Schema, item: Json) -> str | None:
             value = of_key.default
         if isinstance(value, (dict, list)):
             return None
-        keys.append(f"{_ENCODER.encode(name)}:{_ENCODER.encode(_one_number(value))}")
+        keys.append(f"{json_text(name)}:{json_text(_one_number(value))}")
     return f"k:{{{','.join(keys)}}}" if keys else None
 
 
-def _one_number(value: Json) -> Json:
+def json_text(value: str | int | float | bool | None) -> str:
+    """Return a key in JSON; the same few come again and again."""
+    is_long = isinstance(value, str) and len(value) > _CACHED_LENGTH_MAX
+    return _ENCODER.encode(value) if is_long else _known_text(value)
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _known_text(value: str | int | float | bool | None) -> str:
+    return _ENCODER.encode(value)
+
+
+def _one_number(value: T) -> T | int:
     """Return `3.0` as `3`: both are one key."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from spinney.meta.references import GroupKind, Ref
-from spinney.store.objects import Stored
+from spinney.meta.versions import Stored
 
 Extract: TypeAlias = Callable[[Stored], Iterable[str]]
 """Which values of an index an object stands under."""
