@@ -19,13 +19,21 @@ from spinney.controllers import lookups
 from spinney.decisions.autoscaling import Observation, Target
 from spinney.decisions.demand import Shape
 from spinney.decisions.making import cliques as clique_documents
-from spinney.decisions.usage import Sample
+from spinney.decisions.usage import PodUsage, Sample
 from spinney.meta import selectors
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import PodMetrics, Reader
 
 FIXED_SIZE = "a Training workload has a fixed size"
+
+
+class Unmeasured:
+    """Fills `PodMetrics` where nobody measures: nothing is known of any pod."""
+
+    def usage(self, _pod_uid: str) -> PodUsage | None:
+        """Return None."""
+        return None
 
 
 def observe(reader: Reader, key: Ref, now: datetime, metrics: PodMetrics) -> Observation | None:
@@ -96,6 +104,7 @@ def _clique(reader: Reader, ref: Ref) -> Target | None:
         resource_version=clique.metadata.resource_version,
         replicas=clique.spec.replicas,
         least=clique_documents.min_available(clique),
+        is_new=clique.status.observed_generation is None,
         selector=clique.status.hpa_pod_selector,
         refusal=_refusal(reader, clique.metadata),
     )
@@ -112,6 +121,7 @@ def _group(reader: Reader, ref: Ref) -> Target | None:
         resource_version=group.metadata.resource_version,
         replicas=group.spec.replicas,
         least=group.spec.min_available,
+        is_new=group.status.observed_generation is None,
         selector=group.status.selector,
         shape=_shape(own, labels.GROUP_REPLICA_INDEX),
         refusal=_refusal(reader, group.metadata),
@@ -129,6 +139,7 @@ def _set(reader: Reader, ref: Ref) -> Target | None:
         uid=set_.metadata.uid,
         resource_version=set_.metadata.resource_version,
         replicas=set_.spec.replicas,
+        is_new=set_.status.observed_generation is None,
         selector=set_.status.hpa_pod_selector,
         shape=_shape(own, labels.SET_REPLICA_INDEX),
         refusal=FIXED_SIZE if set_.spec.workload_type == TRAINING else "",

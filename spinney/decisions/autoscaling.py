@@ -53,6 +53,9 @@ class Target(Record):
     """What selects its pods."""
 
     shape: Shape = Shape()
+    is_new: bool = False
+    """Whether nobody has looked at it yet: its scale tells no selector."""
+
     refusal: str = ""
     """Why it cannot be scaled at all; "" where it can."""
 
@@ -108,6 +111,8 @@ def decide(seen: Observation) -> Decision:
     if target is None:
         text = "the HPA controller was unable to get the target's current scale: "
         return _unable(seen, ABLE, "FailedGetScale", text + seen.why_no_target)
+    if target.is_new:
+        return Decision(wake_after=PERIOD, reasons=(f"{target.ref} is new: it is given time",))
     plan = _plan(seen, target)
     if isinstance(plan, _Advice):
         return _no_answer(seen, target, plan)

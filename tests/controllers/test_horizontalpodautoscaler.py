@@ -203,6 +203,20 @@ def test_a_training_workload_keeps_its_size() -> None:
     assert replicas(world, groupkinds.CLIQUE, "it-0-web") == 2
 
 
+def test_a_target_that_is_new_is_given_time() -> None:
+    """A set makes a clique and its autoscaler together: nothing is wrong with either."""
+    world = World()
+    world.apply(living().at(groupkinds.SET, "it"))
+    while "it-0-web" not in world.names(groupkinds.AUTOSCALER):
+        for key in world.keys():  # noqa: SIM118 - a world is no dict
+            if key.kind == groupkinds.SET:
+                world.look(key)
+    decision = look(world, "it-0-web", {})
+    assert decision.status is None
+    assert decision.actions == ()
+    assert decision.wake_after == autoscaling.PERIOD
+
+
 def test_an_autoscaler_that_is_gone_is_not_looked_at() -> None:
     world = living()
     key = ref(groupkinds.AUTOSCALER, "gone")
