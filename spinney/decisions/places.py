@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from spinney.api import names
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import (
@@ -102,14 +104,24 @@ def standalone_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[Cl
 
 def group_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[GroupPlace]:
     """Yield the scaling groups of a set replica, in the template's order."""
-    set_name = set_.metadata.name
-    for config in set_.spec.template.pod_clique_scaling_groups:
+    set_name, template = set_.metadata.name, set_.spec.template
+    for config in template.pod_clique_scaling_groups:
         yield GroupPlace(
             name=names.scaling_group(set_name, set_replica_index, config.name),
             set_name=set_name,
             set_replica_index=set_replica_index,
-            config=config,
+            config=_with_known_cliques(template, config),
         )
+
+
+def _with_known_cliques(
+    template: PodCliqueSetTemplateSpec, config: PodCliqueScalingGroupConfig
+) -> PodCliqueScalingGroupConfig:
+    """Return a group without cliques its template has not; admission lets none in, others may."""
+    known = tuple(name for name in config.clique_names if clique_of(template, name) is not None)
+    if known == config.clique_names:
+        return config
+    return msgspec.structs.replace(config, clique_names=known)
 
 
 def grouped_places(group: GroupPlace, indexes: Iterable[int]) -> Iterator[CliquePlace]:
