@@ -7,7 +7,7 @@ until it is gone. Which pods leave in a scale-in is written down before one is d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -153,14 +153,13 @@ def _told(leaving: Sequence[str]) -> str:
 # Scale-in
 
 
-def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, float, int]:
+def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, timedelta, int]:
     """Return by what pods are sorted for removal: the first goes first.
 
     Without a node before with one, Pending before Unknown before Running, not ready before ready,
     outdated before current, newer before older; of equal ones, the higher index.
     """
     created = pod.metadata.creation_timestamp
-    age = -created.timestamp() if created is not None else float("-inf")
     phase = {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.status.phase, 0)
     index = pods.index_of(pod)
     return (
@@ -168,9 +167,12 @@ def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, fl
         phase,
         pods.is_ready(pod),
         pods.template_hash(pod) == wanted_hash,
-        age,
+        timedelta() if created is None else _END_OF_TIME - created,
         -(index if index is not None else 0),
     )
+
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def _leaving(seen: Observation) -> tuple[str, ...]:
