@@ -361,7 +361,7 @@ def _status(
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
     conflict = [holder.name for holder in seen.holders]
-    if _follows(seen, status):
+    if _begins_to_follow(seen, status):
         status = msgspec.structs.replace(
             status, current_pod_clique_set_generation_hash=seen.revision
         )
@@ -373,17 +373,15 @@ def _status(
     )
 
 
-def _follows(seen: Observation, status: PodCliqueStatus) -> bool:
-    """Whether every pod is of the revision that its set replica runs."""
-    label = seen.clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-    if not seen.revision or status.current_pod_template_hash != label:
+def _begins_to_follow(seen: Observation, status: PodCliqueStatus) -> bool:
+    """Whether every pod is of the revision that its set replica runs, and that is new."""
+    if seen.revision in ("", status.current_pod_clique_set_generation_hash):
         return False
-    if status.current_pod_clique_set_generation_hash == seen.revision:
-        return True
     if clique_status.is_updating(seen.clique) or status.updated_replicas != status.replicas:
         return False
     if seen.set_ is None or seen.place is None:
         return False
+    label = seen.clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
     template = seen.set_.spec.template
     found = places.clique_of(template, seen.place.clique)
     return found is not None and revisions.pod_template_hash(template, found) == label

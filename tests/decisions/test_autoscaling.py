@@ -87,6 +87,7 @@ def samples(*told: tuple[str, int | None]) -> tuple[Sample, ...]:
         ([("ready", 100), ("ready", 100), ("just ready", 500)], 3, 4),
         ([("ready", 100), ("ready", 100), ("never ready", 500)], 3, 4),
         ([("ready", 80), ("pending", None), ("pending", None)], 3, 3),
+        ([("ready", 110), ("pending", None)], 2, 2),
         # growing: who is missing counts as using nothing
         ([("ready", 100), ("ready", 100), ("missing", None)], 3, 4),
         ([("ready", 80), ("missing", None)], 2, 2),

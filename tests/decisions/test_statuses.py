@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spinney.api import groupkinds, labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
-from spinney.decisions import clique_status, groups, places, set_status
+from spinney.decisions import clique_status, cliques, groups, places, revisions, set_status
 from spinney.decisions.set_status import Parts
 from spinney.decisions.settings import Settings
 from spinney.meta import conditions, records
@@ -20,7 +20,7 @@ from spinney.meta.conditions import Condition
 from spinney.meta.documents import Document, Json, list_at, string_at, value_at
 from spinney.meta.references import Ref
 from spinney.testing import build
-from tests.decisions.pieces import CURRENT, NOW, clique, pods
+from tests.decisions.pieces import CURRENT, NOW, OUTDATED, clique, pod, pods
 from tests.decisions.worlds import World
 
 
@@ -282,6 +282,46 @@ def test_a_group_follows_a_revision_once_all_its_cliques_do(
         observed("", 1, 1, stored), cliques=tuple(children), revision="new"
     )
     assert groups.status_of(seen).current_pod_clique_set_generation_hash == wanted
+
+
+@pytest.mark.parametrize(
+    ("letters", "stored", "label", "wanted"),
+    [
+        ("RR", {}, "its own", "new"),
+        ("", {}, "its own", "new"),
+        ("Rr", {}, "its own", ""),
+        ("RR", {}, "another", ""),
+        ("RR", OPEN, "its own", ""),
+        ("RR", {"currentPodCliqueSetGenerationHash": "old"}, "its own", "new"),
+        ("Rr", {"currentPodCliqueSetGenerationHash": "old"}, "its own", "old"),
+    ],
+)
+def test_a_clique_follows_a_revision_once_all_its_pods_do(
+    letters: str, stored: Document, label: str, wanted: str
+) -> None:
+    set_ = build.podcliqueset("set").with_clique("it").record()
+    template = set_.spec.template
+    stamp = revisions.pod_template_hash(template, template.cliques[0])
+    found = [
+        pod(letter.upper(), index, template_hash=stamp if letter.isupper() else OUTDATED)
+        for index, letter in enumerate(letters)
+    ]
+    if label == "another":
+        found = [pod("R", index, template_hash=label) for index in range(2)]
+        stamp = label
+    seen = cliques.Observation(
+        now=NOW,
+        clique=clique(
+            replicas=2, least=1, status=stored, carried={labels.POD_TEMPLATE_HASH: stamp}
+        ),
+        set_=set_,
+        revision="new",
+        place=next(places.standalone_places(set_, 0)),
+        pods=tuple(found),
+    )
+    status = cliques.decide(seen).status
+    assert status is not None
+    assert status.get("currentPodCliqueSetGenerationHash", "") == wanted
 
 
 # Sets
