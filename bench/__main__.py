@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, registry, starting, store
+from bench import admission, engine, gangs, registry, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
+    "gangs": gangs.run,
     "registry": registry.run,
     "starting": starting.run,
     "store": store.run,

@@ -8,13 +8,15 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from spinney.api.core.pod import Pod
-from spinney.decisions.usage import PodUsage
 from spinney.meta.documents import Document
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Precondition, Ref
+
+if TYPE_CHECKING:
+    from spinney.api.core.pod import Pod
+    from spinney.decisions.usage import PodUsage
 
 R = TypeVar("R", bound=Record)
 

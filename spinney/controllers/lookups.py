@@ -63,7 +63,7 @@ def group_place(set_: PodCliqueSet, metadata: ObjectMeta) -> GroupPlace | None:
     replica = index(metadata, labels.SET_REPLICA_INDEX)
     if replica is None:
         return None
-    for place in places.group_places(set_, replica):
+    for place in places.layout(set_).group_places(replica):
         if place.name == metadata.name:
             return place
     return None
@@ -76,9 +76,9 @@ def clique_place(set_: PodCliqueSet, metadata: ObjectMeta) -> CliquePlace | None
         return None
     copy = index(metadata, labels.GROUP_REPLICA_INDEX)
     if copy is None:
-        candidates = places.standalone_places(set_, replica)
+        candidates = places.layout(set_).standalone_places(replica)
         return next((place for place in candidates if place.name == metadata.name), None)
-    for group in places.group_places(set_, replica):
+    for group in places.layout(set_).group_places(replica):
         if group.name == metadata.labels.get(labels.SCALING_GROUP):
             for place in places.grouped_places(group, [copy]):
                 if place.name == metadata.name:

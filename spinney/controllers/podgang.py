@@ -79,7 +79,7 @@ def _candidates(root: PodCliqueSet, gang_name: str) -> list[int]:
 
 def _group_replicas(reader: Reader, set_: PodCliqueSet, index: int) -> Mapping[str, int]:
     found: dict[str, int] = {}
-    for place in places.group_places(set_, index):
+    for place in places.layout(set_).group_places(index):
         group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
         if group is not None:
             found[place.name] = group.spec.replicas

@@ -16,7 +16,7 @@ from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
-from spinney.api.podgang import GangMember, PodGang, PodGangStatus
+from spinney.api.podgang import GangMember, PodGang, PodGangSpec, PodGangStatus
 from spinney.decisions import pods
 from spinney.decisions.actions import Action, Decision, Patch
 from spinney.decisions.making import gangs as gang_documents
@@ -24,7 +24,7 @@ from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta import conditions, records
 from spinney.meta.conditions import FALSE, TRUE, Condition
-from spinney.meta.documents import Document, object_at
+from spinney.meta.documents import Document
 from spinney.meta.patches import merge_patch
 from spinney.meta.records import Record
 from spinney.meta.references import Precondition, Ref
@@ -125,22 +125,27 @@ def _change(seen: Observation, set_: PodCliqueSet) -> Document:
     """Return the merge patch that makes the gang say what it should; empty where it does."""
     metadata, template = seen.gang.metadata, set_.spec.template
     spec = wanted_spec(seen, set_)
+    carried = {
+        **_ours(metadata.labels),
+        **gang_documents.gang_labels(set_, template, seen.revision, seen.settings),
+    }
+    annotations = {
+        **_ours(metadata.annotations),
+        **gang_documents.gang_annotations(set_, spec),
+    }
+    if (
+        carried == metadata.labels
+        and annotations == metadata.annotations
+        and records.decode(PodGangSpec, spec) == seen.gang.spec
+    ):
+        return {}
     wanted: Document = {
-        "metadata": {
-            "labels": {
-                **_ours(metadata.labels),
-                **gang_documents.gang_labels(set_, template, seen.revision, seen.settings),
-            },
-            "annotations": {
-                **_ours(metadata.annotations),
-                **gang_documents.gang_annotations(set_, spec),
-            },
-        },
+        "metadata": {"labels": {**carried}, "annotations": {**annotations}},
         "spec": spec,
     }
     held: Document = {
         "metadata": {"labels": {**metadata.labels}, "annotations": {**metadata.annotations}},
-        "spec": object_at(records.encode(seen.gang), ["spec"]),
+        "spec": records.encode(seen.gang.spec),
     }
     return merge_patch.diff(held, wanted)
 

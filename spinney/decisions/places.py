@@ -87,31 +87,55 @@ def group_of(
     )
 
 
-def standalone_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[CliquePlace]:
-    """Yield the PodCliques of a set replica outside any group, in the template's order."""
-    set_name = set_.metadata.name
-    base = names.base_podgang(set_name, set_replica_index)
-    for clique in standalone_cliques(set_.spec.template):
-        yield CliquePlace(
-            name=names.clique(set_name, set_replica_index, clique.name),
-            set_name=set_name,
-            set_replica_index=set_replica_index,
-            clique=clique.name,
-            podgang=base,
-            base_podgang=base,
-        )
+class Layout(Record):
+    """What every replica of a set consists of, worked out once."""
+
+    set_name: str
+    cliques: tuple[str, ...]
+    """The cliques outside groups."""
+
+    groups: tuple[PodCliqueScalingGroupConfig, ...]
+
+    def standalone_places(self, set_replica_index: int) -> Iterator[CliquePlace]:
+        """Yield the PodCliques of a set replica outside any group, in the template's order."""
+        base = names.base_podgang(self.set_name, set_replica_index)
+        for clique in self.cliques:
+            yield CliquePlace(
+                name=names.clique(self.set_name, set_replica_index, clique),
+                set_name=self.set_name,
+                set_replica_index=set_replica_index,
+                clique=clique,
+                podgang=base,
+                base_podgang=base,
+            )
+
+    def group_places(self, set_replica_index: int) -> Iterator[GroupPlace]:
+        """Yield the scaling groups of a set replica, in the template's order."""
+        for config in self.groups:
+            yield GroupPlace(
+                name=names.scaling_group(self.set_name, set_replica_index, config.name),
+                set_name=self.set_name,
+                set_replica_index=set_replica_index,
+                config=config,
+            )
+
+    def base_places(self, set_replica_index: int) -> Iterator[CliquePlace]:
+        """Yield the PodCliques of a base gang: those outside groups, then each group's floor."""
+        yield from self.standalone_places(set_replica_index)
+        for group in self.group_places(set_replica_index):
+            yield from grouped_places(group, range(group.config.min_available))
 
 
-def group_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[GroupPlace]:
-    """Yield the scaling groups of a set replica, in the template's order."""
-    set_name, template = set_.metadata.name, set_.spec.template
-    for config in template.pod_clique_scaling_groups:
-        yield GroupPlace(
-            name=names.scaling_group(set_name, set_replica_index, config.name),
-            set_name=set_name,
-            set_replica_index=set_replica_index,
-            config=_with_known_cliques(template, config),
-        )
+def layout(set_: PodCliqueSet) -> Layout:
+    """Return what every replica of a set consists of."""
+    template = set_.spec.template
+    return Layout(
+        set_name=set_.metadata.name,
+        cliques=tuple(clique.name for clique in standalone_cliques(template)),
+        groups=tuple(
+            _with_known_cliques(template, config) for config in template.pod_clique_scaling_groups
+        ),
+    )
 
 
 def _with_known_cliques(
@@ -140,10 +164,3 @@ def grouped_places(group: GroupPlace, indexes: Iterable[int]) -> Iterator[Clique
                 group=group,
                 group_replica_index=index,
             )
-
-
-def base_places(set_: PodCliqueSet, set_replica_index: int) -> Iterator[CliquePlace]:
-    """Yield the PodCliques of a base gang: those outside groups, then each group's floor."""
-    yield from standalone_places(set_, set_replica_index)
-    for group in group_places(set_, set_replica_index):
-        yield from grouped_places(group, range(group.config.min_available))

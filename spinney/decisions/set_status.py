@@ -18,6 +18,7 @@ from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import clique_status, gangs, groups, places, sharing
 from spinney.decisions.making import gangs as gang_documents
+from spinney.decisions.places import Layout
 from spinney.decisions.settings import Settings
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
@@ -49,16 +50,19 @@ def status_of(
     set_: PodCliqueSet, parts: Parts, settings: Settings, now: datetime
 ) -> PodCliqueSetStatus:
     """Return the status of a set."""
+    layout = places.layout(set_)
     cliques = {clique.metadata.name: clique for clique in parts.cliques}
     grouped = {group.metadata.name: group for group in parts.groups}
     available = {
-        index for index in range(set_.spec.replicas) if _is_available(set_, index, cliques, grouped)
+        index
+        for index in range(set_.spec.replicas)
+        if _is_available(layout, index, cliques, grouped)
     }
     target = set_.status.current_generation_hash
     updated = {
         index
         for index in available
-        if parts.running.get(index) == target and _is_updated(set_, index, cliques, grouped)
+        if parts.running.get(index) == target and _is_updated(layout, index, cliques, grouped)
     }
     there = {gang.metadata.name for gang in parts.gangs if not _is_going(gang)}
     generation = set_.metadata.generation
@@ -87,17 +91,17 @@ def _is_going(gang: PodGang) -> bool:
 
 
 def _is_available(
-    set_: PodCliqueSet,
+    layout: Layout,
     index: int,
     cliques: Mapping[str, PodClique],
     grouped: Mapping[str, PodCliqueScalingGroup],
 ) -> bool:
     """Whether every PodClique and group of a replica has as much ready as it needs."""
-    for place in places.standalone_places(set_, index):
+    for place in layout.standalone_places(index):
         clique = cliques.get(place.name)
         if clique is None or groups.is_going(clique) or not groups.has_enough_ready(clique):
             return False
-    for group_place in places.group_places(set_, index):
+    for group_place in layout.group_places(index):
         group = grouped.get(group_place.name)
         if group is None or group.metadata.deletion_timestamp is not None:
             return False
@@ -108,17 +112,17 @@ def _is_available(
 
 
 def _is_updated(
-    set_: PodCliqueSet,
+    layout: Layout,
     index: int,
     cliques: Mapping[str, PodClique],
     grouped: Mapping[str, PodCliqueScalingGroup],
 ) -> bool:
     """Whether every pod of a replica that is available follows the template."""
     return all(
-        groups.is_updated(cliques[place.name]) for place in places.standalone_places(set_, index)
+        groups.is_updated(cliques[place.name]) for place in layout.standalone_places(index)
     ) and all(
         grouped[place.name].status.updated_replicas >= grouped[place.name].spec.replicas
-        for place in places.group_places(set_, index)
+        for place in layout.group_places(index)
     )
 
 

@@ -28,7 +28,7 @@ from spinney.decisions.groups import conflict
 from spinney.decisions.making import claims, supporting
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import gangs as gang_documents
-from spinney.decisions.places import CliquePlace, GroupPlace
+from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
 from spinney.meta import records
@@ -203,7 +203,7 @@ class _Plan:
         for ref in seen.present:
             self._there[ref.kind][ref.name] = ref
         self._wanted: dict[GroupKind, set[str]] = {}
-        self._sets: dict[str, PodCliqueSet] = {}
+        self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
         for _, metadata in seen.holders:
             self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
@@ -288,27 +288,28 @@ class _Plan:
 
     # One replica
 
-    def _seen_by(self, index: int) -> PodCliqueSet:
-        """Return the set as a replica sees it."""
+    def _seen_by(self, index: int) -> tuple[PodCliqueSet, Layout]:
+        """Return the set as a replica sees it, and what a replica of it consists of."""
         revision = self.running[index]
         if revision not in self._sets:
             template = template_for(self.set_, self.seen.revisions, revision)
-            self._sets[revision] = with_template(self.set_, template)
+            set_ = with_template(self.set_, template)
+            self._sets[revision] = set_, places.layout(set_)
         return self._sets[revision]
 
     def make_replica(self, index: int) -> None:
-        set_ = self._seen_by(index)
-        self._make_base_gang(set_, index)
+        set_, layout = self._seen_by(index)
+        self._make_base_gang(set_, layout, index)
         self._make_service(index)
-        for group in places.group_places(set_, index):
+        for group in layout.group_places(index):
             self._make_group(set_, group)
-        for place in places.standalone_places(set_, index):
+        for place in layout.standalone_places(index):
             self._make_clique(set_, place)
 
-    def _make_base_gang(self, set_: PodCliqueSet, index: int) -> None:
+    def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
         if self._want(groupkinds.GANG, name):
-            members = tuple(places.base_places(set_, index))
+            members = tuple(layout.base_places(index))
             self._make_gang(set_, name, members, self.running[index])
 
     def _make_gang(
@@ -483,8 +484,9 @@ def expected_gangs(
 
     `group_replicas` are the counts of the groups that are there; the others have the template's.
     """
-    yield names.base_podgang(set_.metadata.name, index), tuple(places.base_places(set_, index))
-    for group in places.group_places(set_, index):
+    layout = places.layout(set_)
+    yield names.base_podgang(set_.metadata.name, index), tuple(layout.base_places(index))
+    for group in layout.group_places(index):
         replicas = group_replicas.get(group.name, group.config.replicas)
         for copy in range(group.config.min_available, replicas):
             yield group.gang(copy), tuple(places.grouped_places(group, [copy]))

@@ -21,7 +21,12 @@ SpinneyError
 │   └── StorageFull          507  the operator of the machine: free space; reads go on
 ├── DecodeError              the user: text that is not a document, with path and line
 ├── NoSuchField              the user: a path to a field there is not (api/fields)
-├── Usage                    the user: a call that cannot be (cli)
+├── Usage, NoServer          the user: a call that cannot be, or has no server to ask (cli)
+├── BadKubeconfig            the user: a kubeconfig that cannot be used, with its field (kube)
+├── NoSuchResource           the user: a word the server serves nothing under (kube)
+├── Unreachable              the network: no answer; whether a write was done is not known (kube)
+├── Held, BadDataFolder      the user: a data folder in use, or that cannot be used (app)
+├── PortTaken, BadAddress    the user: an address that cannot be listened on (app)
 ├── Terminal                 the user must act; retrying cannot help. Becomes a condition and event
 ├── InvariantViolation       us: a bug of ours, with the object's story; never caught
 ├── CorruptJournal           the operator of the machine: the database is damaged, and where

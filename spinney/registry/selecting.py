@@ -12,12 +12,10 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 
 def check(kind: Kind, selector: FieldSelector) -> None:
     """Raise BadRequest for a field that cannot be selected by."""
-    names, known = kind.names, (*_ALWAYS, *kind.selectable)
+    known = (*_ALWAYS, *kind.selectable)
     for term in selector.terms:
         if term.path not in known:
             raise BadRequest(
-                f'Unable to find "{names.group}/{names.version}, Resource={names.plural}" that '
-                f'match label selector "", field selector "{selector}": '
                 f"field label not supported: {term.path}; supported: {', '.join(known)}"
             )
 

@@ -14,6 +14,11 @@ import spinney
 from spinney.api.kinds import OUR_KINDS
 from spinney.cli import completing, main
 
+VERBS = [
+    *("up", "down", "status", "kubeconfig", "token"),
+    *("apply", "get", "describe", "delete", "scale", "wait", "events", "edit", "diff"),
+    *("validate", "show-defaults", "crds", "fields", "version", "completion"),
+]
 KIND_NAMES = sorted(kind.kind for kind in OUR_KINDS)
 
 
@@ -67,17 +72,16 @@ def test_the_version_is_told(capsys):
 @pytest.mark.parametrize(
     ("words", "answers"),
     [
-        ([""], ["validate", "show-defaults", "crds", "fields", "version", "completion"]),
+        ([""], VERBS),
         (["va"], ["validate"]),
         (["validate", "--a"], ["--against"]),
         (["validate", "-o", ""], ["text", "json"]),
         (["validate", "--output=json", "--h"], ["--help"]),
         (["completion", "z"], ["zsh"]),
         (["validate", "some"], []),
-        (
-            ["nonsense", ""],
-            ["validate", "show-defaults", "crds", "fields", "version", "completion"],
-        ),
+        (["nonsense", ""], VERBS),
+        (["get", "--show-l"], ["--show-labels"]),
+        (["--data", "x", "up", "--durability", "r"], ["relaxed"]),
     ],
 )
 def test_what_may_follow_is_offered(words, answers):
@@ -143,6 +147,10 @@ def test_help_loads_nothing_but_the_command_line():
         "spinney.cli",
         "spinney.cli.completing",
         "spinney.cli.main",
+        "spinney.cli.objects",
+        "spinney.cli.offline",
+        "spinney.cli.parsing",
+        "spinney.cli.world",
     }
 
 

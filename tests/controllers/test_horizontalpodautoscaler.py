@@ -208,7 +208,7 @@ def test_a_target_that_is_new_is_given_time() -> None:
     world = World()
     world.apply(living().at(groupkinds.SET, "it"))
     while "it-0-web" not in world.names(groupkinds.AUTOSCALER):
-        for key in world.keys():  # noqa: SIM118 - a world is no dict
+        for key in world.subjects():
             if key.kind == groupkinds.SET:
                 world.look(key)
     decision = look(world, "it-0-web", {})

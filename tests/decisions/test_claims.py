@@ -61,9 +61,9 @@ def every_claim(set_: PodCliqueSet) -> dict[str, Claim]:
     """Return the claims of all levels, as each makes its own."""
     found = [*claims.of_set(set_)]
     for index in range(set_.spec.replicas):
-        for group in places.group_places(set_, index):
+        for group in places.layout(set_).group_places(index):
             found += claims.of_group(set_, group, group.config.replicas)
-        for place in places.standalone_places(set_, index):
+        for place in places.layout(set_).standalone_places(index):
             clique = places.clique_of(set_.spec.template, place.clique)
             assert clique is not None
             found += claims.of_clique(set_, place, clique.spec.replicas)
@@ -75,8 +75,8 @@ def every_pod(set_: PodCliqueSet) -> dict[str, tuple[str, ...]]:
     """Return the claims each pod names."""
     found: dict[str, tuple[str, ...]] = {}
     for index in range(set_.spec.replicas):
-        inside = [*places.standalone_places(set_, index)]
-        for group in places.group_places(set_, index):
+        inside = [*places.layout(set_).standalone_places(index)]
+        for group in places.layout(set_).group_places(index):
             inside += places.grouped_places(group, range(group.config.replicas))
         for place in inside:
             clique = places.clique_of(set_.spec.template, place.clique)

@@ -1,7 +1,7 @@
 """Every small set, in a small world: it comes to be, stays at rest, and changes as it is asked to.
 
 Laws: convergence in a bounded number of rounds; fixpoint (at rest nothing is written); order
-blindness; no pod too many at any moment (2.6); stopped anywhere and begun again, the same end (7.1).
+blindness; no pod too many at any moment (2.6); stopped anywhere, the same end (7.1).
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_controllers_stopped_anywhere_come_to_the_same_end(data: st.DataObject) 
     world = Watched()
     world.apply(TINY.document())
     for _ in range(data.draw(st.integers(1, 12), label="cut looks")):
-        keys = world.keys()
+        keys = world.subjects()
         key = keys[data.draw(st.integers(0, len(keys) - 1), label="key")]
         decision = LOOKS[key.kind](world, key)
         assert decision is not None
@@ -155,7 +155,7 @@ def test_decisions_on_an_old_view_do_no_harm(data: st.DataObject) -> None:
     world.apply(TINY.document())
     late: list[tuple[Ref, Decision]] = []
     for _ in range(data.draw(st.integers(2, 25), label="steps")):
-        keys = world.keys()
+        keys = world.subjects()
         key = keys[data.draw(st.integers(0, len(keys) - 1), label="key")]
         decision = LOOKS[key.kind](world, key)
         assert decision is not None
@@ -301,7 +301,7 @@ def test_a_gang_whose_cliques_were_replaced_begins_anew() -> None:
     world.end_pods()
     told: list[str] = []
     for _ in range(ROUNDS_MAX):
-        for key in world.keys():
+        for key in world.subjects():
             world.look(key)
             condition = list_at(world.documents[ref], ["status", "conditions"])[0]
             told.append(string_at(condition, ["status"]))
@@ -316,7 +316,7 @@ def test_a_set_deleted_in_the_middle_of_its_creation_leaves_nothing(after: int) 
     world = Watched()
     ref = world.apply(GROUPED.document())
     while len(world.writes) < after:
-        if not any(world.look(key) for key in world.keys() if len(world.writes) < after):
+        if not any(world.look(key) for key in world.subjects() if len(world.writes) < after):
             world.run_pods()
             break
     world.delete(ref)
@@ -357,7 +357,7 @@ def test_no_gate_opens_before_the_whole_gang_is_there() -> None:
     world = Watched()
     world.apply(GROUPED.document())
     for _ in range(200):
-        for key in world.keys():
+        for key in world.subjects():
             gang_whole = {
                 ref.name
                 for ref in world.documents

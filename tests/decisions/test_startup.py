@@ -32,8 +32,8 @@ def made(kind: str, **after: str) -> PodCliqueSet:
 
 
 def every_place(set_: PodCliqueSet) -> dict[str, CliquePlace]:
-    found = [*places.standalone_places(set_, 0)]
-    for group in places.group_places(set_, 0):
+    found = [*places.layout(set_).standalone_places(0)]
+    for group in places.layout(set_).group_places(0):
         found += places.grouped_places(group, range(group.config.replicas))
     return {place.name: place for place in found}
 

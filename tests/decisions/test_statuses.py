@@ -156,7 +156,7 @@ GROUPED = (
     .with_group("g", "a", "b", replicas=3, min_available=2)
     .record()
 )
-(PLACE,) = places.group_places(GROUPED, 0)
+(PLACE,) = places.layout(GROUPED).group_places(0)
 SAID = {"T": "True", "F": "False", "U": "Unknown"}
 
 
@@ -316,7 +316,7 @@ def test_a_clique_follows_a_revision_once_all_its_pods_do(
         ),
         set_=set_,
         revision="new",
-        place=next(places.standalone_places(set_, 0)),
+        place=next(places.layout(set_).standalone_places(0)),
         pods=tuple(found),
     )
     status = cliques.decide(seen).status

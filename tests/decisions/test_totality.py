@@ -167,7 +167,7 @@ def state(stage: int) -> World:
         world.change(key, ["spec", "replicas"], 1)
         group = Ref(kind=groupkinds.SCALING_GROUP, namespace="default", name="rich-0-g")
         world.change(group, ["spec", "replicas"], 3)
-        for each in world.keys()[:9]:
+        for each in world.subjects()[:9]:
             world.look(each)
     else:
         world.live()

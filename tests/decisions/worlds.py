@@ -85,13 +85,12 @@ class World:
             for ref in self.documents
             if ref.kind == _KINDS[record] and namespace in (None, ref.namespace)
         )
-        found = [self._view(record, ref) for ref in refs if self._matches(ref, by)]
-        return found
+        return [self._view(record, ref) for ref in refs if self._matches(ref, by)]
 
     def seen(self, _kind: GroupKind) -> int:
         return self.version
 
-    def on_change(self, kind: GroupKind, call: Callable[[Ref, Change], None]) -> None:
+    def on_change(self, _kind: GroupKind, _call: Callable[[Ref, Change], None]) -> None:
         raise AssertionError("decisions are not called by events here")
 
     def _view(self, record: type[R], ref: Ref) -> R:
@@ -229,7 +228,7 @@ class World:
 
     # Looking and converging
 
-    def keys(self) -> list[Ref]:
+    def subjects(self) -> list[Ref]:
         """Return everything controllers look at."""
         return sorted(ref for ref in self.documents if ref.kind in LOOKS)
 
@@ -259,7 +258,7 @@ class World:
     def settle(self, rounds_max: int = 40, order: Order = sorted) -> int:
         """Look at everything until nothing changes; returns how many rounds that took."""
         for count in range(rounds_max):
-            changed = [self.look(key) for key in order(self.keys())]
+            changed = [self.look(key) for key in order(self.subjects())]
             if not any(changed):
                 return count
         raise AssertionError(f"not settled after {rounds_max} rounds")

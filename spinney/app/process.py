@@ -1,0 +1,92 @@
+"""The process of an embedded world: its loop, its signals, its end.
+
+The first Ctrl-C, SIGTERM or SIGHUP lets open requests end; the second ends the process at once,
+which loses nothing that was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from spinney.app import embedded, logs
+from spinney.app.datafolder import DataFolder
+from spinney.app.embedded import Embedded, Options
+from spinney.app.real import SystemClock, SystemEntropy
+
+LOG = logging.getLogger("spinney.app")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends it well; of these, one that is ignored (nohup) stays ignored."""
+
+T = TypeVar("T")
+
+
+def serve(
+    folder: DataFolder,
+    options: Options,
+    on_up: Callable[[Embedded], None],
+    on_stopping: Callable[[], None],
+) -> int:
+    """Serve the world of a data folder until a signal ends it; returns the exit code.
+
+    Raises what `open_embedded` does. `on_up` is called when it answers.
+    """
+    os.umask(0o077)
+    folder.make()
+    with folder.explained():
+        logs.begin(folder.log)
+    return _run(_serve(folder, options, on_up, on_stopping))
+
+
+def _run(work: Coroutine[object, object, T]) -> T:
+    """Run on uvloop where it can be had, else on Python's own loop."""
+    factory = None
+    if importlib.util.find_spec("uvloop") is not None:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+async def _serve(
+    folder: DataFolder,
+    options: Options,
+    on_up: Callable[[Embedded], None],
+    on_stopping: Callable[[], None],
+) -> int:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            continue
+        loop.add_signal_handler(number, _stop, number, stopping)
+    world = await embedded.open_embedded(folder, options, SystemClock(), SystemEntropy())
+    keeping = loop.create_task(world.run(), name="keeping")
+    waiting = loop.create_task(stopping.wait(), name="waiting")
+    try:
+        on_up(world)
+        await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+        on_stopping()
+    finally:
+        failure = keeping.exception() if keeping.done() else None
+        keeping.cancel()
+        waiting.cancel()
+        await asyncio.gather(keeping, waiting, return_exceptions=True)
+        await world.close()
+    if failure is not None:
+        LOG.error("a keeper of the world failed", exc_info=failure)
+        raise failure
+    return 0
+
+
+def _stop(number: int, stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(128 + number)
+    stopping.set()

@@ -1,0 +1,81 @@
+"""What a command prints to: colour on a terminal, none elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TextIO
+
+BOLD = "1"
+RED = "31"
+GREEN = "32"
+YELLOW = "33"
+CYAN = "36"
+
+_GOOD = frozenset({"Running", "Ready", "Succeeded", "Completed", "Active", "Bound", "Healthy"})
+_WAITING = frozenset({"Pending", "Starting", "ContainerCreating", "Terminating", "Progressing"})
+
+
+class Screen:
+    """The two streams of a command."""
+
+    def __init__(self, out: TextIO, aside: TextIO, *, has_colour: bool = False) -> None:
+        """Print results to `out`, the rest to `aside`."""
+        self.out = out
+        self.aside = aside
+        self.has_colour = has_colour
+
+    def write(self, text: str) -> None:
+        """Print a part of the result."""
+        self.out.write(text)
+
+    def line(self, text: str = "") -> None:
+        """Print a line of the result, at once, as somebody may be watching."""
+        self.out.write(f"{text}\n")
+        self.out.flush()
+
+    def note(self, text: str) -> None:
+        """Print a line that is not part of the result."""
+        self.out.flush()
+        self.aside.write(f"{text}\n")
+        self.aside.flush()
+
+    def warn(self, text: str) -> None:
+        """Print what the server warns of."""
+        self.note(f"{self.painted('Warning:', YELLOW)} {text}")
+
+    def painted(self, text: str, colour: str) -> str:
+        """Return a text in a colour, where there is colour."""
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text else text
+
+
+def for_call(arguments: argparse.Namespace) -> Screen:
+    """Return the screen a call prints to."""
+    wants_none = arguments.no_color or os.environ.get("NO_COLOR")
+    is_able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return Screen(sys.stdout, sys.stderr, has_colour=is_able and not wants_none)
+
+
+def colour_of(word: str) -> str:
+    """Return the colour of a state, "" for those that say neither good nor bad."""
+    if word in _GOOD:
+        return GREEN
+    if word in _WAITING or word.startswith("Init:"):
+        return YELLOW
+    is_bad = word.endswith(("Error", "BackOff", "Failed")) or word in ("Failed", "Evicted", "Lost")
+    return RED if is_bad else ""
+
+
+def plain(text: str) -> str:
+    """Return a text that cannot steer a terminal: control characters as people write them."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else _spelt(letter) for letter in text
+    )
+
+
+def _spelt(letter: str) -> str:
+    number = ord(letter)
+    return f"^{chr(number ^ 0x40)}" if number < 0x80 else f"\\u{number:04x}"

@@ -1,0 +1,62 @@
+"""Connections: HTTP as aiohttp speaks it, with an end for clients that begin and do not go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+HEADER_SECONDS = 30.0
+"""How long a new connection may take to ask something whole."""
+
+LINE_BYTES_MAX = 32 * 1024
+"""How long a request's line, and each of its headers, may be."""
+
+HEADERS_MAX = 128
+KEEPALIVE_SECONDS = 120.0
+LINGER_SECONDS = 2.0
+"""How long the rest of a body is read that nobody wants any more."""
+
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Connections:
+    """Makes the protocol of each connection, and closes them all in the end."""
+
+    def __init__(self, handle: Handle, header_seconds: float = HEADER_SECONDS) -> None:
+        """Have requests answered by a function."""
+        self._header_seconds = header_seconds
+        self._handle = handle
+        self._silent: set[RequestHandler] = set()
+        self._server = web.Server(
+            self._noted,
+            access_log=None,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            max_headers=HEADERS_MAX,
+        )
+
+    async def _noted(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._silent.discard(request.protocol)
+        return await self._handle(request)
+
+    def new(self) -> RequestHandler:
+        """Return the protocol of a new connection; it has so long to ask something."""
+        protocol = self._server()
+        self._silent.add(protocol)
+        asyncio.get_running_loop().call_later(self._header_seconds, self._check, protocol)
+        return protocol
+
+    def _check(self, protocol: RequestHandler) -> None:
+        if protocol in self._silent:
+            self._silent.discard(protocol)
+            protocol.force_close()
+
+    async def close(self, seconds: float) -> None:
+        """Let requests end for so long, then close everything."""
+        self._server.pre_shutdown()
+        await self._server.shutdown(seconds)
