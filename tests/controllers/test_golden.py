@@ -166,6 +166,21 @@ def test_a_set_becomes_exactly_these_objects(case: str) -> None:
     assert found == [*yaml.safe_load_all(expected.read_text())]
 
 
+@pytest.mark.rule("2.4")
+def test_a_token_is_made_only_where_somebody_waits_and_blocks_nobody() -> None:
+    """Nobody fills the token here, and all pods are there nevertheless."""
+    with_token = {
+        case
+        for case in CASES
+        for found in yaml.safe_load_all((FOLDER / f"{case}.expected.yaml").read_text())
+        if string_at(found, ["kind"]) == "Secret"
+    }
+    assert with_token == {"order-on-a-cluster"}
+    found = outcome("order-on-a-cluster")
+    names = [string_at(each, ["metadata", "name"]) for each in found]
+    assert {"waits-ic-sat", "waits-0-a-0", "waits-0-a-1", "waits-0-b-0"} <= {*names}
+
+
 def test_there_are_enough_cases_and_none_is_left_over() -> None:
     assert len(CASES) >= 25
     assert {path.name for path in FOLDER.iterdir()} == {
