@@ -44,7 +44,7 @@ from spinney.store.store import Store
 
 LOG = logging.getLogger("spinney.app")
 
-CONTROLLERS = Identity(user="system:spinney:controllers", manager="spinney")
+CONTROLLERS = Identity(user="system:spinney:controllers", manager="spinney-controllers")
 """Who the controllers write as."""
 
 GC_THRESHOLDS = (50_000, 50, 1000)
