@@ -1,6 +1,6 @@
 """Autoscaling: what a HorizontalPodAutoscaler does about its target, as Kubernetes' own does.
 
-Each look asks the metrics (`demand`), holds the answer back (`pacing`), and writes the target's
+Each look asks the metrics (`metrics`), holds the answer back (`pacing`), and writes the target's
 replicas. What has to be remembered is kept in an annotation of the autoscaler, written before the
 target is: stopped between the two, the next look finds a change that did not happen, and makes it.
 Where nothing changes, nothing is written.
@@ -17,9 +17,10 @@ from spinney.api.core.horizontalpodautoscaler import (
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerStatus,
 )
-from spinney.decisions import demand, pacing, reporting
+from spinney.decisions import metrics, pacing, reporting
 from spinney.decisions.actions import Action, Decision, Emit, Patch
-from spinney.decisions.demand import Failed, Load, Proposal, Shape, Tolerance
+from spinney.decisions.demand import Load, Shape, Tolerance
+from spinney.decisions.metrics import Advice
 from spinney.decisions.pacing import Memory, Rules
 from spinney.decisions.usage import Sample
 from spinney.meta import conditions
@@ -74,18 +75,6 @@ class Observation(Record):
     """Another autoscaler that scales the same target, and goes first."""
 
 
-class _Advice(Record):
-    """What the metrics say together."""
-
-    replicas: int | None
-    """None where they give no answer."""
-
-    name: str = ""
-    metrics: tuple[Document, ...] = ()
-    reason: str = ""
-    message: str = ""
-
-
 class _Plan(Record):
     """What becomes of a target."""
 
@@ -114,10 +103,11 @@ def decide(seen: Observation) -> Decision:
     if target.is_new:
         return Decision(wake_after=PERIOD, reasons=(f"{target.ref} is new: it is given time",))
     plan = _plan(seen, target)
-    if isinstance(plan, _Advice):
+    if isinstance(plan, Advice):
         return _no_answer(seen, target, plan)
-    if plan.desired != target.replicas and target.refusal:
-        text = f"the HPA controller was unable to update the target scale: {target.refusal}"
+    refusal = _refusal(seen, target, plan.desired)
+    if refusal:
+        text = f"the HPA controller was unable to update the target scale: {refusal}"
         return _unable(seen, ABLE, "FailedUpdateScale", text)
     return _follow(seen, target, plan)
 
@@ -126,6 +116,16 @@ def ref_of(autoscaler: HorizontalPodAutoscaler) -> Ref:
     """Return how an autoscaler is referred to."""
     metadata = autoscaler.metadata
     return Ref(kind=groupkinds.AUTOSCALER, namespace=metadata.namespace, name=metadata.name)
+
+
+def _refusal(seen: Observation, target: Target, desired: int) -> str:
+    """Return why a target cannot have so many replicas; "" where it can, or has."""
+    if desired == target.replicas:
+        return ""
+    if desired < target.least:
+        most = seen.autoscaler.spec.max_replicas
+        return f"the target needs at least {target.least} replicas, maxReplicas is {most}"
+    return target.refusal
 
 
 # What should become of the target
@@ -141,13 +141,15 @@ def bounds(seen: Observation) -> tuple[int, int]:
     return min(max(spec.min_replicas, own), spec.max_replicas), spec.max_replicas
 
 
-def _plan(seen: Observation, target: Target) -> _Plan | _Advice:
+def _plan(seen: Observation, target: Target) -> _Plan | Advice:
     """Return what should become of the target, or why the metrics give no answer."""
     least, most = bounds(seen)
     current = target.replicas
     if current == 0 and least != 0:
         text = "scaling is disabled since the replica count of the target is zero"
         return _Plan(desired=0, why="", active=(FALSE, "ScalingDisabled", text))
+    if seen.rival:
+        return _ambiguous(seen, target)
     memory = _remembered(seen, current)
     if current > most:
         why = "Current number of replicas above Spec.MaxReplicas"
@@ -167,7 +169,7 @@ def _remembered(seen: Observation, current: int) -> Memory:
     return pacing.without_undone(memory, current)
 
 
-def _paced(seen: Observation, memory: Memory, current: int, advice: _Advice) -> _Plan:
+def _paced(seen: Observation, memory: Memory, current: int, advice: Advice) -> _Plan:
     """Return what becomes of a target whose metrics gave an answer."""
     assert advice.replicas is not None
     rules = pacing.rules_of(seen.autoscaler.spec.behavior)
@@ -185,7 +187,7 @@ def _paced(seen: Observation, memory: Memory, current: int, advice: _Advice) -> 
         able=_steadiness(advice.replicas, current, steadied),
         active=(TRUE, "ValidMetricFound", advice.message),
         limited=(FALSE if desired == steadied else TRUE, reason, message),
-        metrics=advice.metrics,
+        metrics=advice.shown,
     )
 
 
@@ -227,18 +229,11 @@ def _within_limits(
 # What the metrics say
 
 
-def _advice(seen: Observation, target: Target) -> _Advice:
-    """Return what the metrics ask for: the most of them, unless one that fails might ask more."""
+def _advice(seen: Observation, target: Target) -> Advice:
+    """Return what the metrics say of the target's pods."""
     if not target.selector:
         text = "the HPA target's scale is missing a selector"
-        return _Advice(replicas=None, reason="InvalidSelector", message=text)
-    if seen.rival:
-        name = seen.autoscaler.metadata.name
-        text = (
-            f"pods by selector {target.selector} are controlled by multiple HPAs: "
-            f"{seen.rival}, {name}"
-        )
-        return _Advice(replicas=None, reason="AmbiguousSelector", message=text)
+        return Advice(replicas=None, reason="InvalidSelector", message=text)
     up, down = pacing.rules_of(seen.autoscaler.spec.behavior)
     load = Load(
         now=seen.now,
@@ -247,31 +242,13 @@ def _advice(seen: Observation, target: Target) -> _Advice:
         shape=target.shape,
         tolerance=Tolerance(down=down.tolerance, up=up.tolerance),
     )
-    found: list[Proposal] = []
-    failures: list[tuple[str, str]] = []
-    for metric in seen.autoscaler.spec.metrics:
-        try:
-            found.append(demand.proposal(metric, load))
-        except Failed as failure:
-            text = f"the HPA was unable to compute the replica count: {failure}"
-            failures.append((demand.failure_reason(metric), text))
-    return _together(found, failures, target.replicas)
+    return metrics.advice(seen.autoscaler.spec.metrics, load)
 
 
-def _together(found: list[Proposal], failures: list[tuple[str, str]], current: int) -> _Advice:
-    metrics = tuple(each.status for each in found)
-    highest = max(found, key=lambda each: each.replicas, default=None)
-    if highest is None and not failures:
-        text = "the HPA was unable to compute the replica count: it has no metrics"
-        return _Advice(replicas=None, reason="FailedComputeMetricsReplicas", message=text)
-    if highest is None or (failures and highest.replicas < current):
-        reason, text = failures[0]
-        return _Advice(replicas=None, metrics=metrics, reason=reason, message=text)
-    message = f"the HPA was able to successfully calculate a replica count from {highest.name}"
-    if failures:
-        message += f"; {len(failures)} of {len(found) + len(failures)} metrics gave no answer: "
-        message += failures[0][1]
-    return _Advice(replicas=highest.replicas, name=highest.name, metrics=metrics, message=message)
+def _ambiguous(seen: Observation, target: Target) -> Advice:
+    both = f"{seen.rival}, {seen.autoscaler.metadata.name}"
+    text = f"pods by selector {target.selector} are controlled by multiple HPAs: {both}"
+    return Advice(replicas=None, reason="AmbiguousSelector", message=text)
 
 
 # What is done and told
@@ -337,12 +314,12 @@ def _told(seen: Observation, sort: str, reason: str, note: str) -> Emit:
     return Emit(about=ref_of(seen.autoscaler), type=sort, reason=reason, note=note, key=key)
 
 
-def _no_answer(seen: Observation, target: Target, advice: _Advice) -> Decision:
+def _no_answer(seen: Observation, target: Target, advice: Advice) -> Decision:
     """Return what is told where the metrics give no answer: nothing is scaled."""
     status = msgspec.structs.replace(
         seen.autoscaler.status,
         current_replicas=target.replicas,
-        current_metrics=advice.metrics,
+        current_metrics=advice.shown,
         conditions=conditions.set_condition(
             seen.autoscaler.status.conditions,
             ABLE,

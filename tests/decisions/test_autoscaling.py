@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.decisions import autoscaling, demand, pacing
+from spinney.decisions import autoscaling, demand, metrics, pacing
 from spinney.decisions.autoscaling import ABLE, ACTIVE, LIMITED
 from spinney.decisions.demand import Load, Shape
 from spinney.decisions.usage import Sample
@@ -47,7 +47,7 @@ def test_replicas_follow_the_ratio_beyond_the_tolerance(
 ) -> None:
     strip = Strip(replicas)
     load = Load(now=START, replicas=replicas, samples=strip.equally_busy(percent))
-    assert demand.proposal(cpu(50), load).replicas == wanted
+    assert metrics.proposal(cpu(50), load).replicas == wanted
 
 
 def samples(*told: tuple[str, int | None]) -> tuple[Sample, ...]:
@@ -106,7 +106,7 @@ def test_pods_of_which_little_is_known_never_make_the_answer_bolder(
     told: list[tuple[str, int | None]], replicas: int, wanted: int
 ) -> None:
     load = Load(now=START, replicas=replicas, samples=samples(*told))
-    assert demand.proposal(cpu(50), load).replicas == wanted
+    assert metrics.proposal(cpu(50), load).replicas == wanted
 
 
 def test_a_replica_of_several_pods_is_counted_as_one() -> None:
@@ -115,7 +115,7 @@ def test_a_replica_of_several_pods_is_counted_as_one() -> None:
     load = Load(
         now=START, replicas=2, samples=strip.equally_busy(100), shape=Shape(replicas=2, pods=8)
     )
-    assert demand.proposal(cpu(50), load).replicas == 4
+    assert metrics.proposal(cpu(50), load).replicas == 4
     assert strip.go(100) == 4
 
 
@@ -168,7 +168,7 @@ def test_every_sort_of_metric_is_asked(
     metric: Document, wanted: int, name: str, shown: Document
 ) -> None:
     load = Load(now=START, replicas=3, samples=Strip(3).equally_busy(100))
-    found = demand.proposal(metric, load)
+    found = metrics.proposal(metric, load)
     assert (found.replicas, found.name) == (wanted, name)
     (source,) = [value for key, value in found.status.items() if key != "type"]
     assert object_at(source, ["current"]) == shown
@@ -179,7 +179,30 @@ def test_every_sort_of_metric_is_asked(
     [
         (cpu(), [], "no metrics returned from resource metrics API"),
         (cpu(), [("missing", None)], "no metrics returned from resource metrics API"),
-        (cpu(), [("starting", 10)], "pods might be unready"),
+        (
+            cpu(),
+            [("starting", 10)],
+            "failed to get cpu utilization: did not receive metrics for targeted pods",
+        ),
+        (
+            _metric("Pods", {"metric": {"name": "calls"}, "target": _average("1")}),
+            [("pending", 10)],
+            "failed to get pods metric value: did not receive metrics for targeted pods",
+        ),
+        (
+            _metric(
+                "Pods",
+                {"metric": {"name": "calls", "selector": {"a": "b"}}, "target": _average("1")},
+            ),
+            [("ready", 10)],
+            "metric calls is served without a selector only",
+        ),
+        (_metric("Pods", {"metric": {"name": "calls"}}), [("ready", 10)], "no average value"),
+        (
+            _metric("Resource", {"name": "cpu", "target": {"type": "Value", "value": "1"}}),
+            [("ready", 10)],
+            "neither an average utilization target nor an average value target was set",
+        ),
         (
             _metric(
                 "ContainerResource",
@@ -204,13 +227,13 @@ def test_a_metric_without_an_answer_says_why(
 ) -> None:
     load = Load(now=START, replicas=1, samples=samples(*told))
     with pytest.raises(demand.Failed, match=says):
-        demand.proposal(metric, load)
+        metrics.proposal(metric, load)
 
 
 def test_a_pod_without_a_request_has_no_utilization() -> None:
     load = Load(now=START, replicas=1, samples=(busy(pod("it-0", requests=None), 5, START),))
     with pytest.raises(demand.Failed, match="missing request for cpu in container main of Pod it"):
-        demand.proposal(cpu(), load)
+        metrics.proposal(cpu(), load)
 
 
 # Sequences
@@ -399,6 +422,23 @@ def test_a_target_is_never_brought_below_its_own_floor() -> None:
     assert strip.reason(LIMITED) == ("True", "TooFewReplicas")
 
 
+def test_bounds_that_a_target_cannot_keep_are_told() -> None:
+    strip = Strip(5, least=1, most=2, floor=3)
+    assert strip.run(10, 2) == [5, 5]
+    status, reason, message = strip.told(ABLE)
+    assert (status, reason) == ("False", "FailedUpdateScale")
+    assert message.endswith("the target needs at least 3 replicas, maxReplicas is 2")
+
+
+def test_an_autoscaler_beside_another_keeps_out_of_its_bounds_too() -> None:
+    """Two with bounds apart would pull a target to and fro."""
+    strip = Strip(5, least=8)
+    seen = msgspec.structs.replace(strip.seen(strip.equally_busy(50)), rival="other")
+    strip.carry_out(autoscaling.decide(seen))
+    assert strip.replicas == 5
+    assert strip.reason(ACTIVE) == ("False", "AmbiguousSelector")
+
+
 @pytest.mark.rule("5.8")
 def test_a_target_of_a_fixed_size_is_not_scaled() -> None:
     strip = Strip(3, refusal="a Training workload has a fixed size")
@@ -490,7 +530,7 @@ def test_never_down_before_the_window_is_over(
         before, found = strip.replicas, strip.equally_busy(percent)
         if percent is not None:
             load = Load(now=strip.now, replicas=before, samples=found)
-            asked.append((strip.now, demand.proposal(cpu(), load).replicas))
+            asked.append((strip.now, metrics.proposal(cpu(), load).replicas))
         strip.look(found)
         if strip.replicas < before:
             since = strip.now - timedelta(seconds=window_seconds)
@@ -525,7 +565,7 @@ def test_busier_pods_never_make_fewer_replicas(
     for each in (known, more):
         load = Load(now=START, replicas=len(told), samples=samples(*each))
         try:
-            found.append(demand.proposal(cpu(50), load).replicas)
+            found.append(metrics.proposal(cpu(50), load).replicas)
         except demand.Failed:
             return
     assert found[0] <= found[1]
