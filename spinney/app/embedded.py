@@ -28,6 +28,7 @@ from spinney.app.datafolder import DataFolder, Holder, Lock
 from spinney.app.listeners import BadAddress, PortTaken
 from spinney.app.pki import Certificates
 from spinney.controllers import catalog as controllers
+from spinney.controllers.horizontalpodautoscaler import Unmeasured
 from spinney.engine.manager import Manager
 from spinney.engine.metrics import CONTENT_TYPE, PrometheusMetrics
 from spinney.meta.records import Record
@@ -227,7 +228,7 @@ def _manager(world: World, clock: Clock, entropy: Entropy) -> tuple[Manager, Pro
     reader = StoreReader(world.store, [kind for kind in KINDS.values() if kind.stored_as is None])
     metrics = PrometheusMetrics()
     writer = world.writer(CONTROLLERS)
-    found = controllers.controllers(reader)
+    found = controllers.controllers(reader, metrics=Unmeasured())
     return Manager(reader, writer, clock, entropy, found, metrics=metrics), metrics
 
 

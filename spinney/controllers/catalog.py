@@ -18,21 +18,67 @@ from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.controllers import podclique, podcliquescalinggroup, podcliqueset, podgang, waking
-from spinney.decisions import cliques, gangs, groups, sets
+from spinney.controllers import (
+    clustertopologybinding,
+    horizontalpodautoscaler,
+    podclique,
+    podcliquescalinggroup,
+    podcliqueset,
+    podgang,
+    waking,
+)
+from spinney.controllers.clustertopologybinding import Backends, none_outside
+from spinney.decisions import autoscaling, cliques, gangs, groups, sets, topologies
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.engine.controller import Controller
 from spinney.engine.wakes import Wake
-from spinney.ports import Reader
+from spinney.ports import PodMetrics, Reader
 
 
-def controllers(reader: Reader, settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
-    """Return every controller, to be run over a reader."""
-    return (
+def controllers(
+    reader: Reader,
+    settings: Settings = DEFAULTS,
+    *,
+    metrics: PodMetrics | None = None,
+    backends: Backends = none_outside,
+) -> tuple[Controller[Any], ...]:
+    """Return every controller, to be run over a reader.
+
+    Without `metrics` autoscalers are left to somebody else, as they are on Kubernetes; `backends`
+    finds the scheduler back ends that have topologies of their own.
+    """
+    found: tuple[Controller[Any], ...] = (
         _sets(reader, settings),
         _groups(reader),
         _cliques(reader, settings),
         _gangs(reader, settings),
+        _topologies(backends),
+    )
+    return found if metrics is None else (*found, _autoscalers(metrics))
+
+
+def _topologies(backends: Backends) -> Controller[topologies.Observation]:
+    return Controller(
+        name="clustertopologybinding",
+        kind=groupkinds.TOPOLOGY,
+        observe=partial(clustertopologybinding.observe, backends=backends),
+        decide=topologies.decide,
+    )
+
+
+def _autoscalers(metrics: PodMetrics) -> Controller[autoscaling.Observation]:
+    """Look at autoscalers when they change, and at their period: usage wakes nobody."""
+    return Controller(
+        name="horizontalpodautoscaler",
+        kind=groupkinds.AUTOSCALER,
+        observe=partial(horizontalpodautoscaler.observe, metrics=metrics),
+        decide=autoscaling.decide,
+        wakes=(
+            Wake(kind=groupkinds.SET, record=PodCliqueSet, keys=waking.nobody),
+            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
+            Wake(kind=groupkinds.CLIQUE, record=PodClique, keys=waking.nobody),
+            Wake(kind=groupkinds.POD, record=Pod, keys=waking.nobody),
+        ),
     )
 
 

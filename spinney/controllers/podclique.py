@@ -34,12 +34,14 @@ def observe(
     if set_ is None:
         return found
     replica = lookups.index(metadata, labels.SET_REPLICA_INDEX)
+    revision = ""
     if replica is not None:
-        set_, _ = lookups.set_of_replica(reader, set_, replica)
+        set_, revision = lookups.set_of_replica(reader, set_, replica)
     seen = Observation(
         now=now,
         clique=clique,
         set_=set_,
+        revision=revision,
         place=lookups.clique_place(set_, metadata),
         pods=own,
         holders=tuple(_holders(reader, clique, own)),

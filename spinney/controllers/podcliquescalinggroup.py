@@ -31,10 +31,18 @@ def observe(reader: Reader, key: Ref, now: datetime) -> Observation | None:
     replica = lookups.index(metadata, labels.SET_REPLICA_INDEX)
     if set_ is None or replica is None:
         return found
-    set_, _ = lookups.set_of_replica(reader, set_, replica)
+    set_, revision = lookups.set_of_replica(reader, set_, replica)
     place = lookups.group_place(set_, metadata)
     holders = () if place is None else tuple(_holders(reader, group, place, own))
-    seen = Observation(now=now, group=group, set_=set_, place=place, cliques=own, holders=holders)
+    seen = Observation(
+        now=now,
+        group=group,
+        set_=set_,
+        revision=revision,
+        place=place,
+        cliques=own,
+        holders=holders,
+    )
     shared = lookups.shared(reader, metadata, groups.wanted_claims(seen))
     return msgspec.structs.replace(seen, shared=shared)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from spinney.api import labels
+from spinney.api import labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
@@ -59,7 +59,8 @@ def _placed(
         counts = _group_replicas(reader, set_, index)
         for found, members in sets.expected_gangs(set_, index, counts):
             if found == name:
-                own = revision if not members[0].is_scaled else ""
+                is_base = name == names.base_podgang(root.metadata.name, index)
+                own = revision if is_base else ""
                 return set_, own, members
     return None
 

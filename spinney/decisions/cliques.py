@@ -7,7 +7,7 @@ until it is gone. Which pods leave in a scale-in is written down before one is d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -17,7 +17,15 @@ from spinney.api.podclique import PodClique, PodCliqueStatus
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
-from spinney.decisions import clique_status, pods, reporting, sharing, startup
+from spinney.decisions import (
+    clique_status,
+    places,
+    pods,
+    reporting,
+    revisions,
+    sharing,
+    startup,
+)
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
 from spinney.decisions.making import claims
@@ -46,6 +54,9 @@ class Observation(Record):
     clique: PodClique
     set_: PodCliqueSet | None = None
     """The set it was made for, with the template its set replica runs."""
+
+    revision: str = ""
+    """The revision its set replica runs."""
 
     place: CliquePlace | None = None
     """Where it stands in that set; None where the set knows of no such clique."""
@@ -142,14 +153,13 @@ def _told(leaving: Sequence[str]) -> str:
 # Scale-in
 
 
-def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, float, int]:
+def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, timedelta, int]:
     """Return by what pods are sorted for removal: the first goes first.
 
     Without a node before with one, Pending before Unknown before Running, not ready before ready,
     outdated before current, newer before older; of equal ones, the higher index.
     """
     created = pod.metadata.creation_timestamp
-    age = -created.timestamp() if created is not None else float("-inf")
     phase = {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.status.phase, 0)
     index = pods.index_of(pod)
     return (
@@ -157,9 +167,12 @@ def removal_order(pod: Pod, wanted_hash: str) -> tuple[bool, int, bool, bool, fl
         phase,
         pods.is_ready(pod),
         pods.template_hash(pod) == wanted_hash,
-        age,
+        timedelta() if created is None else _END_OF_TIME - created,
         -(index if index is not None else 0),
     )
+
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def _leaving(seen: Observation) -> tuple[str, ...]:
@@ -348,9 +361,27 @@ def _status(
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
     conflict = [holder.name for holder in seen.holders]
+    if _begins_to_follow(seen, status):
+        status = msgspec.structs.replace(
+            status, current_pod_clique_set_generation_hash=seen.revision
+        )
     return msgspec.structs.replace(
         status,
         leaving_pods=leaving,
         last_errors=sharing.same_errors(seen.clique.status.last_errors, errors),
         conditions=clique_status.with_name_conflict(status.conditions, conflict, seen.now),
     )
+
+
+def _begins_to_follow(seen: Observation, status: PodCliqueStatus) -> bool:
+    """Whether every pod is of the revision that its set replica runs, and that is new."""
+    if seen.revision in ("", status.current_pod_clique_set_generation_hash):
+        return False
+    if clique_status.is_updating(seen.clique) or status.updated_replicas != status.replicas:
+        return False
+    if seen.set_ is None or seen.place is None:
+        return False
+    label = seen.clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    template = seen.set_.spec.template
+    found = places.clique_of(template, seen.place.clique)
+    return found is not None and revisions.pod_template_hash(template, found) == label

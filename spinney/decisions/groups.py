@@ -42,6 +42,9 @@ class Observation(Record):
     set_: PodCliqueSet | None = None
     """The set it was made for, with the template its set replica runs."""
 
+    revision: str = ""
+    """The revision its set replica runs."""
+
     place: GroupPlace | None = None
     """Where it stands in that set; None where the set knows of no such group."""
 
@@ -252,7 +255,22 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
         selector=_selector(group),
     )
     told = _conditions(group, found, seen)
-    return msgspec.structs.replace(status, conditions=told)
+    status = msgspec.structs.replace(status, conditions=told)
+    if seen.revision and not is_updating(group) and all(_follows(seen, copy) for copy in found):
+        status = msgspec.structs.replace(
+            status, current_pod_clique_set_generation_hash=seen.revision
+        )
+    return status
+
+
+def _follows(seen: Observation, copy: Copy) -> bool:
+    """Whether every pod of a copy is of the revision its set replica runs."""
+    return copy.is_complete and all(
+        clique.status.current_pod_clique_set_generation_hash == seen.revision
+        and clique.status.current_pod_template_hash
+        == clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+        for clique in copy.cliques
+    )
 
 
 def _selector(group: PodCliqueScalingGroup) -> str:
@@ -290,7 +308,7 @@ def _breach(group: PodCliqueScalingGroup, found: Sequence[Copy]) -> tuple[str, s
     least = min(group.spec.min_available, group.spec.replicas)
     judged = [_judged(copy) for copy in found]
     healthy, unknown = judged.count(FALSE), judged.count(UNKNOWN)
-    text = f"{healthy} copies are whole, {least} are needed"
+    text = f"copies that are there and not broken: {healthy}, needed: {least}"
     if healthy >= least:
         return FALSE, "SufficientAvailablePodCliqueScalingGroupReplicas", text
     if healthy + unknown < least:

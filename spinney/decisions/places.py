@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from spinney.api import names
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import (
@@ -130,8 +132,20 @@ def layout(set_: PodCliqueSet) -> Layout:
     return Layout(
         set_name=set_.metadata.name,
         cliques=tuple(clique.name for clique in standalone_cliques(template)),
-        groups=template.pod_clique_scaling_groups,
+        groups=tuple(
+            _with_known_cliques(template, config) for config in template.pod_clique_scaling_groups
+        ),
     )
+
+
+def _with_known_cliques(
+    template: PodCliqueSetTemplateSpec, config: PodCliqueScalingGroupConfig
+) -> PodCliqueScalingGroupConfig:
+    """Return a group without cliques its template has not; admission lets none in, others may."""
+    known = tuple(name for name in config.clique_names if clique_of(template, name) is not None)
+    if known == config.clique_names:
+        return config
+    return msgspec.structs.replace(config, clique_names=known)
 
 
 def grouped_places(group: GroupPlace, indexes: Iterable[int]) -> Iterator[CliquePlace]:

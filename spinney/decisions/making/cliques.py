@@ -69,7 +69,25 @@ def _labels(
             place.base_podgang,
         )
     stamp = {labels.POD_TEMPLATE_HASH: revisions.pod_template_hash(template, clique)}
-    return {**clique.labels, **own, **stamp}
+    given = {key: value for key, value in clique.labels.items() if key not in _TELL_THE_PLACE}
+    return {**given, **own, **stamp}
+
+
+_TELL_THE_PLACE = frozenset(
+    {
+        labels.PODCLIQUE,
+        labels.PODGANG,
+        labels.BASE_PODGANG,
+        labels.SET_REPLICA_INDEX,
+        labels.SCALING_GROUP,
+        labels.GROUP_REPLICA_INDEX,
+        labels.POD_INDEX,
+        labels.POD_TEMPLATE_HASH,
+        labels.REVISION,
+        labels.ATTEMPT,
+    }
+)
+"""Labels a template cannot give: what has none of them is nowhere else either."""
 
 
 def _spec(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spinney.api import groupkinds, labels, names
 from spinney.api.podclique import PodClique
-from spinney.decisions.making import environment, owning
+from spinney.decisions.making import backends, environment, owning
 from spinney.decisions.settings import Settings
 from spinney.meta.documents import Document, Json, list_at
 from spinney.meta.records import Record
@@ -51,7 +51,10 @@ def pod(
         spec["schedulerName"] = settings.default_scheduler
     told = environment.of_pod(set_name, set_replica_index, metadata.name, metadata.namespace)
     spec = _with_claims(environment.injected(spec, told), claims)
-    annotations = {**metadata.annotations}
+    scheduler, gang = spec["schedulerName"], metadata.labels.get(labels.PODGANG, "")
+    marks = backends.marks(str(scheduler), gang, metadata.name)
+    annotations = {**metadata.annotations, **marks.annotations}
+    annotations.pop(STARTS_AFTER, None)
     if waits and settings.wait_image:
         spec = _with_wait_container(spec, waits, set_name, settings.wait_image)
     elif waits:
@@ -59,7 +62,10 @@ def pod(
     made: Document = {
         "name": name,
         "namespace": metadata.namespace,
-        "labels": {**labels.pod(metadata.labels, set_name, metadata.name, pod_index)},
+        "labels": {
+            **labels.pod(metadata.labels, set_name, metadata.name, pod_index),
+            **marks.labels,
+        },
         "ownerReferences": [owning.owner_reference(groupkinds.CLIQUE, metadata)],
     }
     if annotations:
