@@ -144,6 +144,11 @@ class Embedded:
             group.create_task(self._manager.run(), name="controllers")
             group.create_task(self._renew_certificates(), name="certificates")
 
+    async def wait_ready(self) -> None:
+        """Wait until `/readyz` says so: controllers have looked at everything there is."""
+        assert self._manager is not None
+        await self._manager.wait_ready()
+
     async def close(self) -> None:
         """Answer no more, commit what is queued, and let the folder go."""
         try:
