@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, registry, server, starting, store
+from bench import admission, engine, gangs, registry, server, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
+    "gangs": gangs.run,
     "registry": registry.run,
     "server": server.run,
     "starting": starting.run,

@@ -16,6 +16,7 @@ from spinney.meta.references import GroupKind, Precondition, Ref
 
 if TYPE_CHECKING:
     from spinney.api.core.pod import Pod
+    from spinney.decisions.usage import PodUsage
 
 R = TypeVar("R", bound=Record)
 
@@ -283,6 +284,13 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Let go of the files."""
+
+
+class PodMetrics(Protocol):
+    """What is known of how much pods use, in memory. What is old is not told."""
+
+    def usage(self, pod_uid: str) -> PodUsage | None:
+        """Return what was last measured of a pod; None where nothing is known."""
 
 
 class PodRuntime(Protocol):

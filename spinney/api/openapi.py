@@ -22,7 +22,7 @@ from spinney.meta.documents import (
 )
 from spinney.meta.metadata import METADATA
 from spinney.meta.records import Rule
-from spinney.meta.schemas import Schema
+from spinney.meta.schemas import INT64_MAX, Schema
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -140,8 +140,9 @@ def _said(node: Document) -> Schema:
 
 
 def _count(node: Document, word: str) -> int | None:
+    """Return a bound on a length, which no machine's lengths go beyond."""
     count = node.get(word)
-    return count if is_integer(count) else None
+    return max(0, min(count, INT64_MAX)) if is_integer(count) else None
 
 
 def _joined(node: Document, word: str) -> Iterator[Document]:

@@ -137,6 +137,14 @@ class PodCliqueStatus(Record):
     rolling_update_progress: Annotated[
         PodCliqueUpdateProgress | None, Field("How far an update has come, or the last one came.")
     ] = None
+    leaving_pods: Annotated[
+        tuple[str, ...],
+        Field(
+            "Pods chosen to go in a scale-in, written before any is deleted.",
+            ours=True,
+            atomic=True,
+        ),
+    ] = ()
     was_available: Annotated[
         bool,
         Field(

@@ -87,6 +87,13 @@ class PodGangSpec(Record):
     ] = None
 
 
+class GangMember(Record):
+    """A PodClique of one incarnation of a gang."""
+
+    name: Annotated[str, Field("The PodClique.", required=True)]
+    uid: Annotated[str, Field("Which one of that name.", required=True)]
+
+
 class PodGangStatus(Record):
     """What is observed of a gang."""
 
@@ -112,6 +119,10 @@ class PodGangStatus(Record):
         int,
         Field("Rises when the gang's PodCliques were replaced and it starts anew.", ours=True),
     ] = 0
+    members: Annotated[
+        tuple[GangMember, ...],
+        Field("The PodCliques of this incarnation.", ours=True, list_keys=("name",)),
+    ] = ()
 
 
 class PodGang(Record):

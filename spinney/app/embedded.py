@@ -1,4 +1,4 @@
-"""The embedded world: store, registry and server of one data folder, in this process.
+"""The embedded world: store, registry, controllers and server of one data folder, in this process.
 
 Opened in this order: the folder and its lock, certificates and tokens, the journal, the server,
 and last the kubeconfig; so whoever finds a kubeconfig finds a server that answers, and two
@@ -21,22 +21,31 @@ from datetime import timedelta
 import yaml
 
 import spinney
+from spinney.api.kinds import KINDS
 from spinney.app import credentials, files, listeners, pki
 from spinney.app.credentials import Tokens
 from spinney.app.datafolder import DataFolder, Holder, Lock
 from spinney.app.listeners import BadAddress, PortTaken
 from spinney.app.pki import Certificates
+from spinney.controllers import catalog as controllers
+from spinney.controllers.horizontalpodautoscaler import Unmeasured
+from spinney.engine.manager import Manager
+from spinney.engine.metrics import CONTENT_TYPE, PrometheusMetrics
 from spinney.meta.records import Record
-from spinney.ports import Clock, Entropy, Journal
+from spinney.ports import Clock, Entropy, Identity, Journal
 from spinney.registry import world as worlds
 from spinney.registry.world import World
 from spinney.server.access import Access, Grant
 from spinney.server.serving import Server
 from spinney.store.journals import MemoryJournal
+from spinney.store.reader import StoreReader
 from spinney.store.sqlite import SqliteJournal
 from spinney.store.store import Store
 
 LOG = logging.getLogger("spinney.app")
+
+CONTROLLERS = Identity(user="system:spinney:controllers", manager="spinney-controllers")
+"""Who the controllers write as."""
 
 GC_THRESHOLDS = (50_000, 50, 1000)
 """Objects live long and hold no cycles: Python need not look for garbage often."""
@@ -72,6 +81,7 @@ class Embedded:
         self._entropy = entropy
         self._lock = lock
         self._server: Server | None = None
+        self._manager: Manager | None = None
         self._since = clock.now()
 
     async def open(self) -> None:
@@ -85,7 +95,14 @@ class Embedded:
         self.store = await Store.open(self._journal(), self._clock)
         self.world = await worlds.open_world(self.store, self._clock, self._entropy)
         _settle_garbage_collector()
-        self._server = Server(self.world, _access(tokens), self._clock)
+        self._manager, metrics = _manager(self.world, self._clock, self._entropy)
+        self._server = Server(
+            self.world,
+            _access(tokens),
+            self._clock,
+            checks={"controllers": self._controllers_fault},
+            pages={"/metrics": lambda: (metrics.text(), CONTENT_TYPE)},
+        )
         host, port = await self._listen(self._server)
         self.address = f"https://{_reached_by(host)}:{port}"
         with self.folder.explained():
@@ -101,6 +118,12 @@ class Embedded:
             },
         )
 
+    def _controllers_fault(self) -> str:
+        """Return why controllers cannot be relied on yet, "" where they can."""
+        if self._manager is not None and self._manager.ready:
+            return ""
+        return "controllers have not looked at everything yet"
+
     @property
     def holder(self) -> Holder:
         """Who holds the folder: this process, and where it listens."""
@@ -115,9 +138,16 @@ class Embedded:
     async def run(self) -> None:
         """Keep everything in order, until cancelled; an exception is a bug of ours."""
         assert self.world is not None
+        assert self._manager is not None
         async with asyncio.TaskGroup() as group:
             group.create_task(self.world.run(), name="world")
+            group.create_task(self._manager.run(), name="controllers")
             group.create_task(self._renew_certificates(), name="certificates")
+
+    async def wait_ready(self) -> None:
+        """Wait until `/readyz` says so: controllers have looked at everything there is."""
+        assert self._manager is not None
+        await self._manager.wait_ready()
 
     async def close(self) -> None:
         """Answer no more, commit what is queued, and let the folder go."""
@@ -196,6 +226,15 @@ async def open_embedded(
         await embedded.close()
         raise
     return embedded
+
+
+def _manager(world: World, clock: Clock, entropy: Entropy) -> tuple[Manager, PrometheusMetrics]:
+    """Return what runs the controllers: over the store itself, so that nothing they see is old."""
+    reader = StoreReader(world.store, [kind for kind in KINDS.values() if kind.stored_as is None])
+    metrics = PrometheusMetrics()
+    writer = world.writer(CONTROLLERS)
+    found = controllers.controllers(reader, metrics=Unmeasured())
+    return Manager(reader, writer, clock, entropy, found, metrics=metrics), metrics
 
 
 def _access(tokens: Tokens) -> Access:

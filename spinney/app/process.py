@@ -35,7 +35,7 @@ def serve(
 ) -> int:
     """Serve the world of a data folder until a signal ends it; returns the exit code.
 
-    Raises what `open_embedded` does. `on_up` is called when it answers.
+    Raises what `open_embedded` does. `on_up` is called when it is ready.
     """
     os.umask(0o077)
     folder.make()
@@ -70,15 +70,18 @@ async def _serve(
     world = await embedded.open_embedded(folder, options, SystemClock(), SystemEntropy())
     keeping = loop.create_task(world.run(), name="keeping")
     waiting = loop.create_task(stopping.wait(), name="waiting")
+    becoming = loop.create_task(world.wait_ready(), name="becoming ready")
     try:
-        on_up(world)
-        await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((keeping, waiting, becoming), return_when=asyncio.FIRST_COMPLETED)
+        if becoming.done():
+            on_up(world)
+            await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
         on_stopping()
     finally:
         failure = keeping.exception() if keeping.done() else None
-        keeping.cancel()
-        waiting.cancel()
-        await asyncio.gather(keeping, waiting, return_exceptions=True)
+        for task in (keeping, waiting, becoming):
+            task.cancel()
+        await asyncio.gather(keeping, waiting, becoming, return_exceptions=True)
         await world.close()
     if failure is not None:
         LOG.error("a keeper of the world failed", exc_info=failure)

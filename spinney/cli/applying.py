@@ -14,7 +14,17 @@ from spinney.cli.targets import Item, Target
 from spinney.cli.usage import Usage
 from spinney.kube.client import Write
 from spinney.kube.resources import NoSuchResource
-from spinney.meta.documents import Document, list_at, string_at, with_value, without
+from spinney.meta.documents import (
+    Document,
+    Json,
+    leaves,
+    list_at,
+    same,
+    string_at,
+    value_at,
+    with_value,
+    without,
+)
 from spinney.meta.errors import Invalid, NotFound, SpinneyError
 
 _UNKNOWN_FIELD = re.compile(r'field "([^"]+)"')
@@ -134,11 +144,24 @@ async def _apply_one(
     answer = await session.client.apply(resource, namespace, document, write)
     if not before:
         return "created", answer.document
-    version = ["metadata", "resourceVersion"]
-    is_same = string_at(before, version) == string_at(answer.document, version)
-    if write.dry_run:
-        is_same = _content(before) == _content(answer.document)
+    is_same = _says_the_same(before, answer.document, document, write.manager)
     return "unchanged" if is_same else "configured", answer.document
+
+
+def _says_the_same(before: Document, after: Document, applied: Document, manager: str) -> bool:
+    """Whether an apply changed nothing; what others wrote meanwhile does not count."""
+    return _claimed(before, manager) == _claimed(after, manager) and all(
+        same(value_at(before, path), value_at(after, path)) for path, _ in leaves(applied)
+    )
+
+
+def _claimed(document: Document, manager: str) -> list[Json]:
+    """Return the fields that a manager holds of an object by applying it."""
+    return [
+        value_at(entry, ["fieldsV1"])
+        for entry in list_at(document, ["metadata", "managedFields"])
+        if string_at(entry, ["manager"]) == manager and string_at(entry, ["operation"]) == "Apply"
+    ]
 
 
 def prepared(document: Document, namespace: str) -> Document:
@@ -146,12 +169,6 @@ def prepared(document: Document, namespace: str) -> Document:
     document = without(document, ["metadata", "managedFields"])
     if namespace:
         document = with_value(document, ["metadata", "namespace"], namespace)
-    return document
-
-
-def _content(document: Document) -> Document:
-    for field in ("managedFields", "resourceVersion", "generation"):
-        document = without(document, ["metadata", field])
     return document
 
 

@@ -95,6 +95,7 @@ class Runner:
         self._alarm = Alarm(clock, self._bell.set)
         self._is_running = self._is_draining = False
         self._first_looks: set[Ref] | None = None
+        self._ready = asyncio.Event()
         self._crash: BaseException | None = None
         self._look_prefix = f"{controller.name}-{entropy.suffix(5)}"
         self._look_count = 0
@@ -168,6 +169,8 @@ class Runner:
         now = self._clock.elapsed()
         keys = [*self._all_keys()]
         self._first_looks = {*keys}
+        if not keys:
+            self._ready.set()
         for key in keys:
             self.queue.add(key, now)
 
@@ -180,6 +183,7 @@ class Runner:
 
     async def _stop(self) -> None:
         self._is_running = False
+        self._ready.clear()
         self._alarm.stop()
         acting = [*self._acting]
         for task in acting:
@@ -385,6 +389,8 @@ class Runner:
         self._validation.step()
         if self._first_looks:
             self._first_looks.discard(key)
+            if not self._first_looks:
+                self._ready.set()
         self._bell.set()
 
     # Looking at it
@@ -392,7 +398,11 @@ class Runner:
     @property
     def is_ready(self) -> bool:
         """Whether every key there was at the start has been looked at."""
-        return self._is_running and not self._first_looks and self._first_looks is not None
+        return self._ready.is_set()
+
+    async def wait_ready(self) -> None:
+        """Wait until every key there was at the start has been looked at."""
+        await self._ready.wait()
 
     @property
     def is_quiet(self) -> bool:

@@ -200,6 +200,10 @@ class Manager:
             return False
         return not self._is_leading or all(runner.is_ready for runner in self.runners)
 
+    async def wait_ready(self) -> None:
+        """Wait until caches are filled and every key was looked at once, here, as the leader."""
+        await asyncio.gather(*(runner.wait_ready() for runner in self.runners))
+
     @property
     def is_leading(self) -> bool:
         """Whether controllers run here."""

@@ -17,7 +17,7 @@ class Condition(Record):
     type: Annotated[str, Field("What it is about.", required=True, example="Available")]
     status: Annotated[
         str, Field("Whether it holds.", required=True, enum=(TRUE, FALSE, UNKNOWN))
-    ] = UNKNOWN
+    ] = ""
     reason: Annotated[str, Field("Why, in one word for programs.", max_length=1024)] = ""
     message: Annotated[str, Field("Why, in a sentence for people.", max_length=32768)] = ""
     last_transition_time: Annotated[

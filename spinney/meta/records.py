@@ -10,6 +10,7 @@ that line (`meta/schemas.py` reads it).
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TypeVar, dataclass_transform
 
@@ -150,11 +151,19 @@ def encode(record: Record) -> Document:
 
     Instants are written in whole seconds, as nearly all documents hold them.
     """
-    document = _plain(
-        msgspec.to_builtins(record, enc_hook=_encode_value, builtin_types=(datetime,))
-    )
+    body = _encode_json(record)
+    if _OTHER_INSTANT.search(body):
+        document = _plain(
+            msgspec.to_builtins(record, enc_hook=_encode_value, builtin_types=(datetime,))
+        )
+    else:
+        document = _decode_json(body)
     assert isinstance(document, dict)
     return document
+
+
+_OTHER_INSTANT = re.compile(rb"T\d\d:\d\d:\d\d(?!Z)")
+"""An instant that is not written as documents hold it; or a text that looks like one."""
 
 
 def _plain(value: object) -> Json:
@@ -183,3 +192,7 @@ def _translated(error: Exception) -> DecodeError:
     text, _, where = str(error).partition(" - at ")
     path = where.strip("`").removeprefix("$").lstrip(".")
     return DecodeError(text, path=path)
+
+
+_encode_json = msgspec.json.Encoder(enc_hook=_encode_value).encode
+_decode_json = msgspec.json.Decoder().decode

@@ -1,4 +1,4 @@
-"""What only pods can be asked: to have a node, and to be evicted."""
+"""What only pods do: wait behind gates, get a node, be evicted."""
 
 from __future__ import annotations
 
@@ -162,3 +162,28 @@ def of_same(options: DeleteOptions, uid: str) -> DeleteOptions:
         grace_seconds=options.grace_seconds,
         propagation=options.propagation,
     )
+
+
+SCHEDULING_GATED = "SchedulingGated"
+
+
+def gated(pod: Document) -> Document:
+    """Return a pod whose status tells that gates hold it back, as long as any does."""
+    held = bool(list_at(pod, ("spec", "schedulingGates")))
+    conditions = list_at(pod, ("status", "conditions"))
+    told = [item for item in conditions if string_at(item, ("reason",)) == SCHEDULING_GATED]
+    if held == bool(told):
+        return pod
+    others = [item for item in conditions if item not in told]
+    if held:
+        condition: Document = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": SCHEDULING_GATED,
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+        others = [*others, condition]
+    status = {**object_at(pod, ("status",)), "conditions": others}
+    if not others:
+        del status["conditions"]
+    return {**pod, "status": status}

@@ -12,7 +12,7 @@ from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, object_at, string_at, without
 from spinney.meta.errors import MethodNotAllowed
 from spinney.meta.references import GroupKind, Ref
-from spinney.registry import addresses, marking, priorities, requests
+from spinney.registry import addresses, marking, pods, priorities, requests
 from spinney.store.store import Store
 
 POD = marking.POD
@@ -81,7 +81,7 @@ def _new_pod(store: Store, kind: Kind, pod: Document) -> Document:
     account = string_at(spec, ("serviceAccountName",)) or string_at(spec, ("serviceAccount",))
     account = account or "default"
     named: Document = {**spec, "serviceAccountName": account, "serviceAccount": account}
-    return priorities.resolved(store, kind, {**pod, "spec": named})
+    return priorities.resolved(store, kind, pods.gated({**pod, "spec": named}))
 
 
 def _new_class(store: Store, kind: Kind, document: Document) -> Document:
@@ -124,7 +124,7 @@ def settled(store: Store, kind: Kind, after: Document) -> Document:
         return addresses.addressed(store, kind, after)
     if kind.names.group_kind == priorities.CLASS:
         priorities.refuse_second_default(store, kind, after)
-    return after
+    return pods.gated(after) if kind.names.group_kind == POD else after
 
 
 def check_place(store: Store, kind: Kind, namespace_kind: Kind, document: Document) -> None:

@@ -1,8 +1,13 @@
-"""Health: whether the server lives, and whether it can be worked with."""
+"""Health: whether the server lives, and whether it can be worked with.
+
+Beside its own checks there are those of whoever put the server together: `/readyz` asks them all,
+so that it is good only once everything in the process is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from spinney.server.asking import Asked
 from spinney.server.replies import Reply, text
@@ -10,19 +15,25 @@ from spinney.server.replies import Reply, text
 PATHS = ("/healthz", "/livez", "/readyz")
 
 
-def _checks(*, is_ready: bool) -> Iterator[tuple[str, str]]:
-    """Yield each check with what is wrong, "" where nothing is."""
+Check: TypeAlias = Callable[[], str]
+"""Tells what is wrong, "" where nothing is."""
+
+
+def _checks(is_ready: bool, others: Mapping[str, Check]) -> Iterator[tuple[str, str]]:
     yield "ping", ""
     yield "serving", "" if is_ready else "the server starts or stops"
+    for name, check in others.items():
+        yield name, check()
 
 
-def answer(asked: Asked, *, is_ready: bool) -> Reply | None:
+def answer(asked: Asked, *, is_ready: bool, others: Mapping[str, Check]) -> Reply | None:
     """Answer a question about health, None where something else is asked."""
     path = asked.target.path
     root = next((root for root in PATHS if path == root or path.startswith(f"{root}/")), "")
     if not root:
         return None
-    checks = list(_checks(is_ready=is_ready or root == "/livez"))
+    lives = root == "/livez"
+    checks = list(_checks(is_ready or lives, {} if lives else others))
     wanted = path.removeprefix(root).strip("/")
     if wanted:
         found = [check for check in checks if check[0] == wanted]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping
 from ssl import SSLContext
+from typing import TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -33,6 +35,7 @@ from spinney.server import (
 from spinney.server.access import ANONYMOUS, PUBLIC_PATHS, Access
 from spinney.server.asking import LOG, READ_SECONDS, Asked, Services
 from spinney.server.described import Described
+from spinney.server.health import Check
 from spinney.server.objects import Objects
 from spinney.server.parts import Parts
 from spinney.server.paths import Target
@@ -43,6 +46,10 @@ STOP_SECONDS = 5
 """How long requests may take to end when the server stops."""
 
 _ASKED = {(item.group, item.version, item.plural): item for item in discovery.ASKED}
+
+
+Page: TypeAlias = Callable[[], tuple[bytes, str]]
+"""Gives a body and its content type."""
 
 
 class Server:
@@ -58,8 +65,16 @@ class Server:
         header_seconds: float = connections.HEADER_SECONDS,
         read_seconds: float = READ_SECONDS,
         compresses_locally: bool = False,
+        checks: Mapping[str, Check] | None = None,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
-        """Serve to those who have access; nothing listens before `start`."""
+        """Serve to those who have access; nothing listens before `start`.
+
+        `checks` are asked by `/readyz` beside the server's own; `pages` are served under their
+        paths to whoever may read.
+        """
+        self._checks = checks or {}
+        self._pages = pages or {}
         services = Services(world, access, clock, read_seconds, compresses_locally)
         self._services = services
         self._watches = (
@@ -163,12 +178,16 @@ class Server:
 
     def _about_itself(self, asked: Asked) -> Reply:
         target = asked.target
-        checked = health.answer(asked, is_ready=self.is_ready)
+        checked = health.answer(asked, is_ready=self.is_ready, others=self._checks)
         if checked is not None:
             return checked
         access.check(asked.caller, target)
         if asked.request.method not in ("GET", "HEAD"):
             raise requests.no_such_resource()
+        page = self._pages.get(target.path)
+        if page is not None:
+            body, media = page()
+            return Reply(body=body, media=media)
         told = self._described.answer(asked)
         if told is None:
             raise requests.no_such_resource()

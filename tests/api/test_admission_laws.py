@@ -143,6 +143,13 @@ def test_defaulting_overwrites_nothing_a_user_wrote(kind: Kind) -> None:
     holds()
 
 
+def is_replicas_of_a_template(path: tuple[str | int, ...]) -> bool:
+    """Whether a path is that of a clique's replicas, in a document shaped as it should be."""
+    if path[-2:] != ("spec", "replicas") or path[-4:-3] != ("cliques",):
+        return False
+    return isinstance(path[-3], int) and all(isinstance(step, str) for step in path[:-4])
+
+
 def check_kept(written: Json, stored: Json, path: tuple[str | int, ...]) -> None:
     if isinstance(written, dict):
         assert isinstance(stored, dict), path
@@ -155,7 +162,7 @@ def check_kept(written: Json, stored: Json, path: tuple[str | int, ...]) -> None
         assert len(stored) == len(written)
         for index, below in enumerate(written):
             check_kept(below, stored[index], (*path, index))
-    elif path[-2:] == ("spec", "replicas") and "cliques" in path and is_zero(written):
+    elif is_replicas_of_a_template(path) and is_zero(written):
         assert stored == 1
     elif written == "" and path[-1:] in (("namespace",), ("restartPolicy",)):
         assert stored in ("", "default", "Always", "Never")

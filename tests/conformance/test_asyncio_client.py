@@ -116,7 +116,18 @@ def test_our_kinds_are_custom_objects(run, namespace):
             )
         assert refused.value.status == 422
         assert "must be greater than or equal to 0" in refused.value.body
+        listed = await custom.list_namespaced_custom_object(*where)
+        version = listed["metadata"]["resourceVersion"]
         await custom.delete_namespaced_custom_object(*where, "chat")
+        watch = kubernetes_asyncio.watch.Watch()
+        async for event in watch.stream(
+            custom.list_namespaced_custom_object,
+            *where,
+            resource_version=version,
+            timeout_seconds=30,
+        ):
+            if event["type"] == "DELETED":
+                watch.stop()
         listed = await custom.list_namespaced_custom_object(*where)
         assert listed["items"] == []
 

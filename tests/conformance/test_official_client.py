@@ -148,7 +148,10 @@ def test_our_kinds_are_dynamic_resources(api, live, namespace, tmp_path):
         content_type="application/merge-patch+json",
     )
     assert (scaled.kind, scaled.spec.replicas) == ("Scale", 3)
+    version = sets.get(namespace=namespace).metadata.resourceVersion
     sets.delete(name="chat", namespace=namespace)
+    watched = sets.watch(namespace=namespace, name="chat", resource_version=version, timeout=30)
+    assert any(event["type"] == "DELETED" for event in watched)
     with pytest.raises(dynamic.exceptions.NotFoundError):
         sets.get(name="chat", namespace=namespace)
 

@@ -188,6 +188,23 @@ async def test_a_pod_has_a_service_account(world):
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("robot", "robot")
 
 
+# Gates
+
+
+@story
+async def test_a_pod_tells_that_gates_hold_it_back_and_stops_when_none_does(world):
+    gates = [{"name": "one"}, {"name": "two"}]
+    made = (await world.create(pod(spec={"schedulingGates": gates}))).document
+    (told,) = made["status"]["conditions"]
+    assert (told["type"], told["status"]) == ("PodScheduled", "False")
+    assert told["reason"] == "SchedulingGated"
+    half = {**made, "spec": {**made["spec"], "schedulingGates": gates[1:]}}
+    left = (await world.update(half)).document
+    assert left["status"]["conditions"] == [told]
+    free = {**left, "spec": {**left["spec"], "schedulingGates": []}}
+    assert "conditions" not in (await world.update(free)).document["status"]
+
+
 # Binding
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
-from spinney.api.core.builtin import Bare
 from spinney.api.core.pod import Pod
 from spinney.api.kinds import KINDS
 from spinney.api.podcliqueset import PodCliqueSet
@@ -17,6 +17,8 @@ from spinney.store.reader import StoreReader, StoreSource
 from spinney.store.store import Limits
 from spinney.testing import build, loop
 from tests.store.stores import POD, SET, document, opened, put, ref, remove
+
+SECRET = GroupKind(group="", kind="Secret")
 
 
 def pod(name, **contents):
@@ -45,14 +47,17 @@ def test_records_are_typed_shared_and_of_the_newest_version():
 def test_a_kind_that_is_stored_as_another_is_read_as_that_one():
     async def main():
         async with opened() as store:
-            reader = StoreReader(store, KINDS.values())
+            other = msgspec.structs.replace(
+                KINDS[GroupKind(group="", kind="ConfigMap")], record=KINDS[SECRET].record
+            )
+            reader = StoreReader(store, [*KINDS.values(), other])
             target = ref("e", kind=GroupKind(group="", kind="Event"))
             body = {"metadata": {"name": "e", "namespace": "default"}, "involvedObject": {}}
             await store.put(target, body, expects=0)
             record = KINDS[target.kind].record
             assert [found.metadata.name for found in reader.list(record)] == ["e"]
             with pytest.raises(AssertionError, match="not the record of one kind"):
-                reader.list(Bare)
+                reader.list(KINDS[SECRET].record)
 
     loop.run(main())
 

@@ -125,7 +125,24 @@ def _with_group(subject: Json) -> Json:
     return subject
 
 
-def _role(kind: str, rules: _Rules, *, namespaced: bool) -> Kind:
+class Role(Bare):
+    """What may be done in a namespace."""
+
+
+class RoleBinding(Bare):
+    """Who may do it there."""
+
+
+class ClusterRole(Bare):
+    """What may be done everywhere."""
+
+
+class ClusterRoleBinding(Bare):
+    """Who may do it everywhere."""
+
+
+def _role(record: type[Bare], rules: _Rules, *, namespaced: bool) -> Kind:
+    kind = record.__name__
     names = Names(
         group=GROUP,
         version="v1",
@@ -137,17 +154,17 @@ def _role(kind: str, rules: _Rules, *, namespaced: bool) -> Kind:
     if is_binding:
         return built_in(
             names,
-            Bare,
+            record,
             namespaced=namespaced,
             default=_with_groups,
             rules=rules,
             changes=_binding_changes,
             name_fault=name_fault,
         )
-    return built_in(names, Bare, namespaced=namespaced, rules=rules, name_fault=name_fault)
+    return built_in(names, record, namespaced=namespaced, rules=rules, name_fault=name_fault)
 
 
-ROLE = _role("Role", _role_rules, namespaced=True)
-ROLE_BINDING = _role("RoleBinding", _role_binding_rules, namespaced=True)
-CLUSTER_ROLE = _role("ClusterRole", _cluster_role_rules, namespaced=False)
-CLUSTER_ROLE_BINDING = _role("ClusterRoleBinding", _cluster_role_binding_rules, namespaced=False)
+ROLE = _role(Role, _role_rules, namespaced=True)
+ROLE_BINDING = _role(RoleBinding, _role_binding_rules, namespaced=True)
+CLUSTER_ROLE = _role(ClusterRole, _cluster_role_rules, namespaced=False)
+CLUSTER_ROLE_BINDING = _role(ClusterRoleBinding, _cluster_role_binding_rules, namespaced=False)

@@ -72,6 +72,10 @@ class ObjectReference(Record):
     resource_version: str = ""
 
 
+class Endpoints(Bare):
+    """Where the pods of a service are reached, in the form of old."""
+
+
 class EndpointConditions(Record):
     """How an endpoint is; what is not said counts as true."""
 
@@ -305,7 +309,7 @@ ENDPOINTS = built_in(
         singular="endpoints",
         short=("ep",),
     ),
-    Bare,
+    Endpoints,
     finer={"subsets.ports.protocol": Finer(default="TCP", enum=PROTOCOLS)},
     rules=_endpoints_rules,
 )

@@ -1,0 +1,94 @@
+"""The PodGang controller: looks at one gang, its PodCliques and their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from spinney.api import labels, names
+from spinney.api.core.pod import Pod
+from spinney.api.podclique import PodClique
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.controllers import lookups
+from spinney.decisions import places, sets
+from spinney.decisions.gangs import Member, Observation
+from spinney.decisions.places import CliquePlace
+from spinney.decisions.settings import DEFAULTS, Settings
+from spinney.meta.references import Ref
+from spinney.ports import Reader
+
+
+def observe(
+    reader: Reader, key: Ref, now: datetime, settings: Settings = DEFAULTS
+) -> Observation | None:
+    """Return what is to be seen of one gang; None where it is gone."""
+    gang = reader.get(PodGang, key.namespace, key.name)
+    if gang is None:
+        return None
+    found = Observation(now=now, gang=gang, settings=settings)
+    root = lookups.root_set(reader, gang.metadata)
+    if root is None:
+        return found
+    placed = _placed(reader, root, gang)
+    if placed is None:
+        return found
+    set_, revision, members = placed
+    return Observation(
+        now=now,
+        gang=gang,
+        set_=set_,
+        members=tuple(_member(reader, key.namespace, place) for place in members),
+        binding=lookups.binding(reader, set_),
+        revision=revision,
+        settings=settings,
+    )
+
+
+def _placed(
+    reader: Reader, root: PodCliqueSet, gang: PodGang
+) -> tuple[PodCliqueSet, str, tuple[CliquePlace, ...]] | None:
+    """Return the set as the gang's replica sees it, its revision, and the gang's PodCliques.
+
+    Which replica that is, is found by making all names a gang of the set can have.
+    """
+    name = gang.metadata.name
+    for index in _candidates(root, name):
+        set_, revision = lookups.set_of_replica(reader, root, index)
+        counts = _group_replicas(reader, set_, index)
+        for found, members in sets.expected_gangs(set_, index, counts):
+            if found == name:
+                is_base = name == names.base_podgang(root.metadata.name, index)
+                own = revision if is_base else ""
+                return set_, own, members
+    return None
+
+
+def _candidates(root: PodCliqueSet, gang_name: str) -> list[int]:
+    """Return the set replicas a gang's name may be of: the number after the set's own name."""
+    prefix = f"{root.metadata.name}-"
+    if not gang_name.startswith(prefix):
+        return []
+    number, _, _ = gang_name.removeprefix(prefix).partition("-")
+    if not number.isascii() or not number.isdecimal() or len(number) > 10:
+        return []
+    index = int(number)
+    return [index] if index < root.spec.replicas else []
+
+
+def _group_replicas(reader: Reader, set_: PodCliqueSet, index: int) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for place in places.layout(set_).group_places(index):
+        group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
+        if group is not None:
+            found[place.name] = group.spec.replicas
+    return found
+
+
+def _member(reader: Reader, namespace: str, place: CliquePlace) -> Member:
+    clique = reader.get(PodClique, namespace, place.name)
+    if clique is None or clique.metadata.labels.get(labels.PODGANG) != place.podgang:
+        return Member(place=place)
+    own = reader.list(Pod, namespace=namespace, by=("owner", clique.metadata.uid))
+    return Member(place=place, clique=clique, pods=tuple(own))

@@ -1,0 +1,186 @@
+"""Whom a change concerns: from an object to the keys of those that look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+from spinney.api import groupkinds, labels
+from spinney.api.clustertopologybinding import ClusterTopologyBinding
+from spinney.api.core.resourceclaims import ResourceClaimTemplate
+from spinney.api.podclique import PodClique
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.decisions.making import gangs as gang_documents
+from spinney.meta.metadata import ObjectMeta
+from spinney.meta.records import Record
+from spinney.meta.references import GroupKind, Ref
+from spinney.ports import Reader
+
+R = TypeVar("R", bound=Record)
+
+
+class HasMetadata(Protocol):
+    """Any object."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """What every object carries."""
+
+
+def nobody(_object: HasMetadata) -> Iterable[Ref]:
+    """Wake nobody: the kind is read, and whoever needs it is woken by another."""
+    return ()
+
+
+def its_owner(kind: GroupKind) -> Callable[[HasMetadata], Iterable[Ref]]:
+    """Wake the object of a kind that controls another.
+
+    Where that is controlled by nobody of this kind it may hold a name somebody of it waits for:
+    then everybody is woken whose children's names begin as this one's does.
+    """
+
+    def keys(child: HasMetadata) -> Iterator[Ref]:
+        metadata = child.metadata
+        for owner in metadata.owner_references:
+            if owner.controller and owner.kind == kind.kind:
+                yield Ref(kind=kind, namespace=metadata.namespace, name=owner.name)
+                return
+        if labels.PART_OF in metadata.labels:
+            return
+        pieces = metadata.name.split("-")
+        for count in range(1, len(pieces)):
+            name = "-".join(pieces[:count])
+            yield Ref(kind=kind, namespace=metadata.namespace, name=name)
+
+    return keys
+
+
+def by_label(kind: GroupKind, *keys: str) -> Callable[[HasMetadata], Iterable[Ref]]:
+    """Wake the objects of a kind that labels name."""
+
+    def named(child: HasMetadata) -> Iterator[Ref]:
+        metadata = child.metadata
+        for key in keys:
+            name = metadata.labels.get(key)
+            if name:
+                yield Ref(kind=kind, namespace=metadata.namespace, name=name)
+
+    return named
+
+
+class WhenSpecChanges:
+    """Wakes what was made for a set when its spec changes, or another set takes its name.
+
+    A set's status changes with every pod; what was made for it asks only what it should be.
+    """
+
+    def __init__(self, reader: Reader, kind: GroupKind, record: type[R]) -> None:
+        """Find what was made for a set in a reader."""
+        self._reader = reader
+        self._kind = kind
+        self._record = record
+        self._last: dict[tuple[str, str], tuple[str, int, str]] = {}
+
+    def __call__(self, set_: PodCliqueSet) -> Iterable[Ref]:
+        """Return whom a set as it is now concerns."""
+        metadata = set_.metadata
+        place = (metadata.namespace, metadata.name)
+        now = (metadata.uid, metadata.generation, set_.status.current_generation_hash)
+        if self._last.get(place) == now:
+            return ()
+        self._last[place] = now
+        return made_for(self._reader, self._kind, self._record, *place)
+
+
+def made_for(
+    reader: Reader, kind: GroupKind, record: type[Record], namespace: str, set_name: str
+) -> Iterator[Ref]:
+    """Yield the objects of a kind that were made for a set."""
+    by = (f"label:{labels.PART_OF}", set_name)
+    for found in reader.list(record, namespace=namespace, by=by):
+        metadata = getattr(found, "metadata", None)
+        if isinstance(metadata, ObjectMeta):
+            yield Ref(kind=kind, namespace=namespace, name=metadata.name)
+
+
+def cliques_of_gang(reader: Reader) -> Callable[[PodGang], Iterable[Ref]]:
+    """Wake the PodCliques a gang holds back: its own, and those of the gangs scaled over it."""
+
+    def keys(gang: PodGang) -> Iterator[Ref]:
+        namespace = gang.metadata.namespace
+        for group in gang.spec.pod_groups:
+            yield Ref(kind=groupkinds.CLIQUE, namespace=namespace, name=group.name)
+        by = (f"label:{labels.BASE_PODGANG}", gang.metadata.name)
+        for clique in reader.list(PodClique, namespace=namespace, by=by):
+            yield Ref(kind=groupkinds.CLIQUE, namespace=namespace, name=clique.metadata.name)
+
+    return keys
+
+
+def groups_of_gang(reader: Reader) -> Callable[[PodGang], Iterable[Ref]]:
+    """Wake the groups whose set replica's revision a base gang tells."""
+
+    def keys(gang: PodGang) -> Iterator[Ref]:
+        if labels.REVISION not in gang.metadata.labels:
+            return
+        set_name = gang.metadata.labels.get(labels.PART_OF, "")
+        namespace = gang.metadata.namespace
+        prefix = f"{gang.metadata.name}-"
+        group = groupkinds.SCALING_GROUP
+        for ref in made_for(reader, group, PodCliqueScalingGroup, namespace, set_name):
+            if ref.name.startswith(prefix):
+                yield ref
+
+    return keys
+
+
+def sets_of_topology(reader: Reader) -> Callable[[ClusterTopologyBinding], Iterable[Ref]]:
+    """Wake the sets whose constraints mean a topology."""
+
+    def keys(binding: ClusterTopologyBinding) -> Iterator[Ref]:
+        for set_ in reader.list(PodCliqueSet):
+            if gang_documents.topology_name(set_.spec.template) == binding.metadata.name:
+                metadata = set_.metadata
+                yield Ref(kind=groupkinds.SET, namespace=metadata.namespace, name=metadata.name)
+
+    return keys
+
+
+def gangs_of_topology(reader: Reader) -> Callable[[ClusterTopologyBinding], Iterable[Ref]]:
+    """Wake the gangs of the sets whose constraints mean a topology."""
+    sets = sets_of_topology(reader)
+
+    def keys(binding: ClusterTopologyBinding) -> Iterator[Ref]:
+        for ref in sets(binding):
+            yield from made_for(reader, groupkinds.GANG, PodGang, ref.namespace, ref.name)
+
+    return keys
+
+
+def sharers(
+    reader: Reader, kind: GroupKind, record: type[R]
+) -> Callable[[ResourceClaimTemplate], Iterable[Ref]]:
+    """Wake those that may make claims of a template: all that sets made that share anything."""
+
+    def keys(_template: ResourceClaimTemplate) -> Iterator[Ref]:
+        for set_ in reader.list(PodCliqueSet):
+            if not _shares(set_):
+                continue
+            metadata = set_.metadata
+            if kind == groupkinds.SET:
+                yield Ref(kind=kind, namespace=metadata.namespace, name=metadata.name)
+            else:
+                yield from made_for(reader, kind, record, metadata.namespace, metadata.name)
+
+    return keys
+
+
+def _shares(set_: PodCliqueSet) -> bool:
+    template = set_.spec.template
+    return bool(
+        template.resource_sharing
+        or any(group.resource_sharing for group in template.pod_clique_scaling_groups)
+        or any(clique.resource_sharing for clique in template.cliques)
+    )

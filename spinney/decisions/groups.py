@@ -1,0 +1,325 @@
+"""Groups: what a PodCliqueScalingGroup does about the copies of its cliques.
+
+Copies are numbered from 0 without gaps; a scale-in takes the highest. A copy is built from the
+revision its set replica runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from spinney.api import groupkinds, labels
+from spinney.api.podclique import PodClique
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
+from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.status import LastError
+from spinney.decisions import clique_status, places, reporting, sharing
+from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
+from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
+from spinney.decisions.making import claims
+from spinney.decisions.making import cliques as clique_documents
+from spinney.decisions.making.claims import Claim
+from spinney.decisions.places import CliquePlace, GroupPlace
+from spinney.decisions.sharing import Shared
+from spinney.meta import conditions, selectors
+from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
+from spinney.meta.documents import Json
+from spinney.meta.metadata import ObjectMeta
+from spinney.meta.records import Record
+from spinney.meta.references import Precondition, Ref
+
+COUNTERS = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
+
+
+class Observation(Record):
+    """What is seen of one scaling group."""
+
+    now: datetime
+    group: PodCliqueScalingGroup
+    set_: PodCliqueSet | None = None
+    """The set it was made for, with the template its set replica runs."""
+
+    revision: str = ""
+    """The revision its set replica runs."""
+
+    place: GroupPlace | None = None
+    """Where it stands in that set; None where the set knows of no such group."""
+
+    cliques: tuple[PodClique, ...] = ()
+    """Its PodCliques, sorted by name."""
+
+    holders: tuple[ObjectMeta, ...] = ()
+    """PodCliques at names it needs that are not its own."""
+
+    shared: Shared = Shared()
+
+
+class Copy(Record):
+    """One copy of a group: the places of its PodCliques, and those that are there."""
+
+    index: int
+    places: tuple[CliquePlace, ...]
+    cliques: tuple[PodClique, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every PodClique is there to stay."""
+        return len(self.cliques) == len(self.places) and not any(map(is_going, self.cliques))
+
+
+def is_going(clique: PodClique) -> bool:
+    """Whether a PodClique is being deleted."""
+    return clique.metadata.deletion_timestamp is not None
+
+
+def decide(seen: Observation) -> Decision:
+    """Return what to do about one scaling group now."""
+    group = seen.group
+    if group.metadata.deletion_timestamp is not None:
+        return _let_go(group)
+    if seen.set_ is None or seen.place is None:
+        return Decision(reasons=("its PodCliqueSet is not there: its owner will be collected",))
+    wanted = {place.name: place for place in _places(seen.place, group.spec.replicas)}
+    shares = sharing.decide(
+        wanted_claims(seen),
+        seen.shared,
+        seen.set_.spec.template,
+        groupkinds.SCALING_GROUP,
+        group.metadata,
+        seen.now,
+    )
+    actions: list[Action] = [*shares.actions]
+    reasons: list[str] = [*shares.reasons]
+    _delete_excess(seen, wanted, actions, reasons)
+    _create_missing(seen, seen.set_, wanted, actions, reasons)
+    status = status_of(seen, shares.errors)
+    changed = status != group.status
+    return Decision(
+        actions=tuple(actions[:ACTIONS_MAX]),
+        status=reporting.document(status, COUNTERS) if changed else None,
+        reasons=tuple(reasons),
+    )
+
+
+def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
+    """Return the claims that the pods of a group should share."""
+    if seen.set_ is None or seen.place is None:
+        return ()
+    return tuple(claims.of_group(seen.set_, seen.place, seen.group.spec.replicas))
+
+
+def _let_go(group: PodCliqueScalingGroup) -> Decision:
+    metadata = group.metadata
+    if labels.GROUP_FINALIZER not in metadata.finalizers:
+        return Decision()
+    left: list[Json] = [item for item in metadata.finalizers if item != labels.GROUP_FINALIZER]
+    only_if = Precondition(uid=metadata.uid, resource_version=metadata.resource_version)
+    merge: Json = {"finalizers": left or None}
+    return Decision(
+        actions=(Patch(target=ref_of(group), merge={"metadata": merge}, only_if=only_if),),
+        reasons=("it is being deleted: its PodCliques go with it",),
+    )
+
+
+def ref_of(group: PodCliqueScalingGroup) -> Ref:
+    """Return how a scaling group is referred to."""
+    return Ref(
+        kind=groupkinds.SCALING_GROUP, namespace=group.metadata.namespace, name=group.metadata.name
+    )
+
+
+def _places(place: GroupPlace, replicas: int) -> Iterator[CliquePlace]:
+    return places.grouped_places(place, range(replicas))
+
+
+def _delete_excess(
+    seen: Observation, wanted: dict[str, CliquePlace], actions: list[Action], reasons: list[str]
+) -> None:
+    excess = [
+        clique
+        for clique in seen.cliques
+        if clique.metadata.name not in wanted and not is_going(clique)
+    ]
+    actions.extend(
+        Delete(
+            target=Ref(
+                kind=groupkinds.CLIQUE, namespace=c.metadata.namespace, name=c.metadata.name
+            ),
+            only_if=Precondition(uid=c.metadata.uid),
+        )
+        for c in excess
+    )
+    if excess:
+        reasons.append(f"scaled to {seen.group.spec.replicas}: {len(excess)} PodCliques leave")
+
+
+def _create_missing(
+    seen: Observation,
+    set_: PodCliqueSet,
+    wanted: dict[str, CliquePlace],
+    actions: list[Action],
+    reasons: list[str],
+) -> None:
+    there = {clique.metadata.name for clique in seen.cliques}
+    there |= {holder.name for holder in seen.holders}
+    missing = [place for name, place in wanted.items() if name not in there]
+    actions.extend(
+        Create(
+            document=clique_documents.podclique(
+                set_, set_.spec.template, place, seen.group.metadata
+            )
+        )
+        for place in missing
+    )
+    if missing:
+        reasons.append(f"{len(missing)} of {len(wanted)} PodCliques are missing")
+    for holder in seen.holders:
+        actions.append(conflict(ref_of(seen.group), seen.group.metadata.uid, holder))
+        reasons.append(f'the name "{holder.name}" is held by another\'s PodClique')
+
+
+def conflict(about: Ref, uid: str, holder: ObjectMeta) -> Emit:
+    """Return what tells people that a name is held by an object of somebody else (rule 1.5)."""
+    owner = next((o for o in holder.owner_references if o.controller), None)
+    whose = f"{owner.kind} {owner.name}" if owner is not None else "nobody we know"
+    return Emit(
+        about=about,
+        type="Warning",
+        reason="NameConflict",
+        note=f'the name "{holder.name}" is held by an object of {whose}; delete or rename that',
+        key=f"{uid}/NameConflict/{holder.name}",
+    )
+
+
+# Status
+
+
+def copies(seen: Observation) -> tuple[Copy, ...]:
+    """Return the group's copies, with what is there of each."""
+    if seen.place is None:
+        return ()
+    by_name = {clique.metadata.name: clique for clique in seen.cliques}
+    found: list[Copy] = []
+    for index in range(seen.group.spec.replicas):
+        inside = tuple(places.grouped_places(seen.place, [index]))
+        present = tuple(by_name[place.name] for place in inside if place.name in by_name)
+        found.append(Copy(index=index, places=inside, cliques=present))
+    return tuple(found)
+
+
+def is_scheduled(copy: Copy) -> bool:
+    """Whether every PodClique of a copy has enough pods on nodes."""
+    return copy.is_complete and all(
+        conditions.is_true(clique.status.conditions, clique_status.SCHEDULED)
+        for clique in copy.cliques
+    )
+
+
+def is_available(copy: Copy) -> bool:
+    """Whether every PodClique of a copy has enough ready pods."""
+    return copy.is_complete and all(map(has_enough_ready, copy.cliques))
+
+
+def has_enough_ready(clique: PodClique) -> bool:
+    """Whether a PodClique has as many ready pods as it needs."""
+    return clique.status.ready_replicas >= clique_status.floor(clique)
+
+
+def is_updated(clique: PodClique) -> bool:
+    """Whether all pods of a PodClique are of the template it is labelled with."""
+    wanted = clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    return (
+        clique.status.current_pod_template_hash == wanted
+        and clique.status.updated_replicas >= clique_status.floor(clique)
+        and has_enough_ready(clique)
+    )
+
+
+def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqueScalingGroupStatus:
+    """Return the status of a scaling group."""
+    group = seen.group
+    found = copies(seen)
+    status = msgspec.structs.replace(
+        group.status,
+        observed_generation=group.metadata.generation,
+        last_errors=sharing.same_errors(group.status.last_errors, errors),
+        replicas=sum(bool(copy.cliques) for copy in found),
+        scheduled_replicas=sum(map(is_scheduled, found)),
+        available_replicas=sum(map(is_available, found)),
+        updated_replicas=sum(
+            is_available(copy) and all(map(is_updated, copy.cliques)) for copy in found
+        ),
+        selector=_selector(group),
+    )
+    told = _conditions(group, found, seen)
+    status = msgspec.structs.replace(status, conditions=told)
+    if seen.revision and not is_updating(group) and all(_follows(seen, copy) for copy in found):
+        status = msgspec.structs.replace(
+            status, current_pod_clique_set_generation_hash=seen.revision
+        )
+    return status
+
+
+def _follows(seen: Observation, copy: Copy) -> bool:
+    """Whether every pod of a copy is of the revision its set replica runs."""
+    return copy.is_complete and all(
+        clique.status.current_pod_clique_set_generation_hash == seen.revision
+        and clique.status.current_pod_template_hash
+        == clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+        for clique in copy.cliques
+    )
+
+
+def _selector(group: PodCliqueScalingGroup) -> str:
+    part_of = group.metadata.labels.get(labels.PART_OF, "")
+    chosen = labels.group_selector(part_of, group.metadata.name)
+    return str(selectors.from_labels(chosen))
+
+
+def is_updating(group: PodCliqueScalingGroup) -> bool:
+    """Whether its own update is under way."""
+    progress = group.status.rolling_update_progress
+    return progress is not None and progress.update_ended_at is None
+
+
+def _conditions(
+    group: PodCliqueScalingGroup, found: Sequence[Copy], seen: Observation
+) -> tuple[Condition, ...]:
+    told = conditions.set_condition(
+        group.status.conditions,
+        BREACHED,
+        *_breach(group, found),
+        seen.now,
+        group.metadata.generation,
+    )
+    held = [holder.name for holder in seen.holders]
+    return clique_status.with_name_conflict(told, held, seen.now)
+
+
+def _breach(group: PodCliqueScalingGroup, found: Sequence[Copy]) -> tuple[str, str, str]:
+    """Return whether too few copies are whole (rule 4.2)."""
+    if group.spec.replicas == 0:
+        return FALSE, "Idle", NEEDS_NONE
+    if is_updating(group):
+        return UNKNOWN, "UpdateInProgress", "its update is under way"
+    least = min(group.spec.min_available, group.spec.replicas)
+    judged = [_judged(copy) for copy in found]
+    healthy, unknown = judged.count(FALSE), judged.count(UNKNOWN)
+    text = f"copies that are there and not broken: {healthy}, needed: {least}"
+    if healthy >= least:
+        return FALSE, "SufficientAvailablePodCliqueScalingGroupReplicas", text
+    if healthy + unknown < least:
+        return TRUE, "InsufficientAvailablePodCliqueScalingGroupReplicas", text
+    return UNKNOWN, "PodCliqueAvailabilityUnknown", f"{text}; of {unknown} it is not known yet"
+
+
+def _judged(copy: Copy) -> str:
+    """Return whether a copy is broken, as its PodCliques say."""
+    said = [conditions.find(clique.status.conditions, BREACHED) for clique in copy.cliques]
+    if any(each is not None and each.status == TRUE for each in said):
+        return TRUE
+    all_false = all(each is not None and each.status == FALSE for each in said)
+    return FALSE if copy.is_complete and all_false else UNKNOWN
