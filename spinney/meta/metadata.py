@@ -43,7 +43,11 @@ class OwnerReference(Record):
 
 
 class ObjectMeta(Record):
-    """What every object carries, whatever its kind."""
+    """What every object carries, whatever its kind.
+
+    Who owns which fields (`managedFields`) is not read: it is half of many an object, and nobody's
+    business who decides.
+    """
 
     name: Annotated[str, Field("Name, unique in its namespace; cannot be changed.")] = ""
     generate_name: Annotated[
@@ -75,16 +79,22 @@ class ObjectMeta(Record):
     finalizers: Annotated[
         tuple[str, ...], Field("Who must act before the object is gone.", set_list=True)
     ] = ()
+    self_link: Annotated[str, Field("No longer filled by anyone.")] = ""
+
+
+class _Managed(Record):
     managed_fields: Annotated[
         tuple[Mapping[str, Json], ...],
         Field("Who owns which fields; kept by the server.", core="ManagedFieldsEntry"),
     ] = ()
-    self_link: Annotated[str, Field("No longer filled by anyone.")] = ""
 
 
 def _schema() -> Schema:
-    made = schema_of(ObjectMeta, lambda name: Schema(open=True, type_name=name))
-    properties = dict(made.properties)
+    def resolve(name: str) -> Schema:
+        return Schema(open=True, type_name=name)
+
+    made = schema_of(ObjectMeta, resolve)
+    properties = {**made.properties, **schema_of(_Managed, resolve).properties}
     properties["generation"] = msgspec.structs.replace(
         properties["generation"], default=msgspec.UNSET
     )
