@@ -12,6 +12,7 @@ from bench.measuring import best_seconds
 from spinney.api.core.configuration import ConfigMap
 from spinney.api.kinds import KINDS
 from spinney.api.podclique import PodClique
+from spinney.app.real import SystemClock
 from spinney.decisions.actions import Decision
 from spinney.engine.controller import Controller
 from spinney.engine.manager import Manager
@@ -32,19 +33,6 @@ KEYS = 10_000
 CHILDREN = 2
 CLIQUE = GroupKind(group="grove.io", kind="PodClique")
 CONFIG_MAP = GroupKind(group="", kind="ConfigMap")
-
-
-class _Clock:
-    """Real time."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def elapsed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    async def sleep(self, duration: timedelta) -> None:
-        await asyncio.sleep(duration.total_seconds())
 
 
 class _Observation(Record):
@@ -112,8 +100,8 @@ def _child(index: int, number: int, uid: str) -> Document:
 
 
 async def _filled() -> World:
-    store = await Store.open(MemoryJournal(), _Clock())
-    world = await open_world(store, _Clock(), SeededEntropy(1))
+    store = await Store.open(MemoryJournal(), SystemClock())
+    world = await open_world(store, SystemClock(), SeededEntropy(1))
     writer = world.writer(Identity(user="system:spinney:controllers", manager="bench"))
     cliques = await asyncio.gather(*(writer.create(_clique(index)) for index in range(KEYS)))
     await asyncio.gather(
@@ -164,7 +152,9 @@ async def _looks() -> tuple[float, float, float, int]:
     keys = [Ref(kind=CLIQUE, namespace="default", name=f"clique-{i}") for i in range(KEYS)]
 
     async def once(metrics: PrometheusMetrics | None) -> float:
-        manager = Manager(reader, writer, _Clock(), SeededEntropy(1), [CONTROLLER], metrics=metrics)
+        manager = Manager(
+            reader, writer, SystemClock(), SeededEntropy(1), [CONTROLLER], metrics=metrics
+        )
         began = time.perf_counter()
         task = asyncio.create_task(manager.run())
         await manager.settle()

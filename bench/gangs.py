@@ -8,11 +8,11 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from spinney.api import groupkinds
 from spinney.api.kinds import KINDS
+from spinney.app.real import SystemClock
 from spinney.controllers import catalog
 from spinney.engine.manager import Manager
 from spinney.meta.documents import Document, list_at, string_at
@@ -30,19 +30,6 @@ SMALL, LARGE = 500, 5_000
 
 GROWTH_MAX = 11
 PATIENCE = 600.0
-
-
-class _Clock:
-    """Real time."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def elapsed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    async def sleep(self, duration: timedelta) -> None:
-        await asyncio.sleep(duration.total_seconds())
 
 
 class _Count:
@@ -105,7 +92,7 @@ async def _story(world: World, replicas: int) -> Iterator[str]:
     lines: list[str] = []
     reader = StoreReader(world.store, [kind for kind in KINDS.values() if not kind.stored_as])
     writer = world.writer(Identity(user="system:spinney:controllers", manager="spinney"))
-    manager = Manager(reader, writer, _Clock(), SeededEntropy(1), catalog.controllers(reader))
+    manager = Manager(reader, writer, SystemClock(), SeededEntropy(1), catalog.controllers(reader))
     running = asyncio.create_task(manager.run())
     keeping = asyncio.create_task(world.run())
     count = _Count()
@@ -155,11 +142,11 @@ def _said(world: World, ref: Ref) -> str:
 def _measured(replicas: int) -> tuple[list[str], float]:
     async def run() -> list[str]:
         with tempfile.TemporaryDirectory(prefix="spinney-bench-") as folder:
-            store = await Store.open(SqliteJournal(Path(folder)), _Clock())
+            store = await Store.open(SqliteJournal(Path(folder)), SystemClock())
             gc.freeze()
             gc.set_threshold(50_000, 50, 1_000)
             try:
-                world = await open_world(store, _Clock(), SeededEntropy(2))
+                world = await open_world(store, SystemClock(), SeededEntropy(2))
                 return list(await _story(world, replicas))
             finally:
                 await store.close()

@@ -10,12 +10,12 @@ import asyncio
 import gc
 import time
 from collections.abc import Coroutine, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from bench.store import pod
 from spinney.api.kinds import KINDS
+from spinney.app.real import SystemClock
 from spinney.meta.documents import Document, without
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Identity
@@ -37,24 +37,13 @@ _REQUEST = Request(who=Identity(user="bench", manager="bench"))
 _Write = Coroutine[None, None, Outcome]
 
 
-class _RealClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def elapsed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    async def sleep(self, duration: timedelta) -> None:
-        await asyncio.sleep(duration.total_seconds())
-
-
 def _given(number: int) -> Document:
     """Return a pod as its maker gives it."""
     return without(without(pod(number), ("status",)), ("metadata", "uid"))
 
 
 async def _world() -> World:
-    clock = _RealClock()
+    clock = SystemClock()
     store = await Store.open(MemoryJournal(), clock, executor=InlineExecutor())
     world = await open_world(store, clock, SeededEntropy(1))
     for number in range(10):
@@ -150,7 +139,7 @@ def _encoding(pods: Sequence[Document]) -> float:
 
 
 async def _storing(pods: Sequence[Document]) -> float:
-    store = await Store.open(MemoryJournal(), _RealClock(), executor=InlineExecutor())
+    store = await Store.open(MemoryJournal(), SystemClock(), executor=InlineExecutor())
     refs = [
         Ref(kind=POD.names.group_kind, namespace="bench", name=f"p{number}")
         for number in range(len(pods))

@@ -15,13 +15,13 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
 import msgspec
 
 from bench.measuring import best_seconds
+from spinney.app.real import SystemClock
 from spinney.meta.documents import Document, Json
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Entry
@@ -35,17 +35,6 @@ SECONDS = 1.5
 ROUNDS = 3
 RATIO_TARGET = 0.5
 RESTART_TARGETS = {10_000: 0.5, 100_000: 4.0}
-
-
-class _RealClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def elapsed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic())
-
-    async def sleep(self, duration: timedelta) -> None:
-        await asyncio.sleep(duration.total_seconds())
 
 
 def pod(number: int) -> Document:
@@ -157,7 +146,7 @@ async def _raw_rate(concurrency: int) -> float:
 async def _store_rate(concurrency: int) -> float:
     body = pod(123456)
     with tempfile.TemporaryDirectory() as folder:
-        store = await Store.open(SqliteJournal(Path(folder)), _RealClock())
+        store = await Store.open(SqliteJournal(Path(folder)), SystemClock())
         rate = await _rate(lambda number: store.put(_ref(number), body, expects=0), concurrency)
         await store.close()
     return rate
@@ -199,7 +188,7 @@ def _fill(folder: Path, count: int) -> None:
 
 
 async def _open(folder: Path) -> Store:
-    return await Store.open(SqliteJournal(folder), _RealClock())
+    return await Store.open(SqliteJournal(folder), SystemClock())
 
 
 def _restarts() -> Iterator[str]:
@@ -308,7 +297,7 @@ class _Watcher:
 async def _watched_rate(watcher_count: int) -> float:
     body = pod(123456)
     with tempfile.TemporaryDirectory() as folder:
-        store = await Store.open(SqliteJournal(Path(folder)), _RealClock())
+        store = await Store.open(SqliteJournal(Path(folder)), SystemClock())
         for _ in range(watcher_count):
             store.attach(POD, 0, _Watcher())
         rate = await _rate(lambda number: store.put(_ref(number), body, expects=0), 50)
