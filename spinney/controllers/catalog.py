@@ -185,7 +185,11 @@ def _gangs(reader: Reader, settings: Settings) -> Controller[gangs.Observation]:
                 record=PodCliqueSet,
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
-            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
+            Wake(
+                kind=groupkinds.SCALING_GROUP,
+                record=PodCliqueScalingGroup,
+                keys=waking.base_gang_of_group,
+            ),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
             Wake(
                 kind=groupkinds.TOPOLOGY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from spinney.api import groupkinds, labels
+from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.resourceclaims import ResourceClaimTemplate
 from spinney.api.podclique import PodClique
@@ -134,6 +134,15 @@ def groups_of_gang(reader: Reader) -> Callable[[PodGang], Iterable[Ref]]:
                 yield ref
 
     return keys
+
+
+def base_gang_of_group(group: PodCliqueScalingGroup) -> Iterable[Ref]:
+    """Wake the base gang of a group's set replica: at 0 the group has no part in it."""
+    carried, namespace = group.metadata.labels, group.metadata.namespace
+    set_name, index = carried.get(labels.PART_OF, ""), carried.get(labels.SET_REPLICA_INDEX, "")
+    if set_name and index.isascii() and index.isdecimal():
+        name = names.base_podgang(set_name, int(index))
+        yield Ref(kind=groupkinds.GANG, namespace=namespace, name=name)
 
 
 def sets_of_topology(reader: Reader) -> Callable[[ClusterTopologyBinding], Iterable[Ref]]:

@@ -202,6 +202,7 @@ class _Plan:
         }
         for ref in seen.present:
             self._there[ref.kind][ref.name] = ref
+        self._group_replicas = {item.metadata.name: item.spec.replicas for item in seen.groups}
         self._wanted: dict[GroupKind, set[str]] = {}
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
@@ -309,7 +310,7 @@ class _Plan:
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
         if self._want(groupkinds.GANG, name):
-            members = tuple(layout.base_places(index))
+            members = tuple(layout.base_places(index, self._group_replicas))
             self._make_gang(set_, name, members, self.running[index])
 
     def _make_gang(
@@ -485,7 +486,8 @@ def expected_gangs(
     `group_replicas` are the counts of the groups that are there; the others have the template's.
     """
     layout = places.layout(set_)
-    yield names.base_podgang(set_.metadata.name, index), tuple(layout.base_places(index))
+    base = names.base_podgang(set_.metadata.name, index)
+    yield base, tuple(layout.base_places(index, group_replicas))
     for group in layout.group_places(index):
         replicas = group_replicas.get(group.name, group.config.replicas)
         for copy in range(group.config.min_available, replicas):

@@ -1,0 +1,101 @@
+"""Things that happen in odd orders: what is scaled to nothing, deleted by hand, held, made again."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api import groupkinds
+from spinney.meta.documents import list_at, string_at, value_at
+from spinney.meta.references import Ref
+from tests.decisions.shapes import Clique, Group, Small
+from tests.decisions.worlds import World
+
+SHAPE = Small(
+    replicas=1,
+    cliques=(
+        Clique(name="a", replicas=2, min_available=1, group="g"),
+        Clique(name="c", replicas=2, min_available=1),
+    ),
+    groups=(Group(name="g", replicas=3, min_available=2),),
+)
+BASE = Ref(kind=groupkinds.GANG, namespace="default", name="small-0")
+GROUP = Ref(kind=groupkinds.SCALING_GROUP, namespace="default", name="small-0-g")
+
+
+def living(shape: Small = SHAPE) -> World:
+    world = World()
+    world.apply(shape.document())
+    world.live()
+    return world
+
+
+def pod_groups(world: World) -> list[str]:
+    return [
+        string_at(group, ["name"])
+        for group in list_at(world.documents[BASE], ["spec", "podgroups"])
+    ]
+
+
+def told(world: World, ref: Ref) -> dict[str, str]:
+    return {
+        string_at(each, ["type"]): string_at(each, ["status"])
+        for each in list_at(world.documents[ref], ["status", "conditions"])
+    }
+
+
+def gated(world: World) -> list[str]:
+    return [
+        ref.name
+        for ref in world.pods()
+        if list_at(world.documents[ref], ["spec", "schedulingGates"])
+    ]
+
+
+# A group at 0
+
+
+@pytest.mark.rule("2.7")
+def test_a_gang_asks_nothing_of_a_group_at_0() -> None:
+    """What is left of the gang stays whole: a pod that is lost meanwhile gets its node."""
+    world = living()
+    world.change(GROUP, ["spec", "replicas"], 0)
+    world.live()
+    assert pod_groups(world) == ["small-0-c"]
+    assert told(world, BASE)["Initialized"] == "True"
+    assert string_at(world.documents[BASE], ["status", "phase"]) == "Running"
+    world.delete(Ref(kind=groupkinds.POD, namespace="default", name="small-0-c-1"))
+    world.live()
+    assert world.names(groupkinds.POD) == ["small-0-c-0", "small-0-c-1"]
+    assert not gated(world)
+
+
+@pytest.mark.rule("2.7")
+def test_a_group_comes_back_from_0_with_its_gang_first() -> None:
+    """Copies above the floor wait until those of the base gang are placed, as at the beginning."""
+    world = living()
+    world.change(GROUP, ["spec", "replicas"], 0)
+    world.live()
+    before = value_at(world.documents[BASE], ["status", "incarnation"])
+    world.change(GROUP, ["spec", "replicas"], 3)
+    world.settle()
+    assert pod_groups(world) == ["small-0-c", "small-0-g-0-a", "small-0-g-1-a"]
+    assert gated(world) == ["small-0-g-2-a-0", "small-0-g-2-a-1"]
+    world.live()
+    assert world.names(groupkinds.POD) == SHAPE.pods()
+    assert not gated(world)
+    after = value_at(world.documents[BASE], ["status", "incarnation"])
+    assert isinstance(before, int)
+    assert isinstance(after, int)
+    assert after > before
+
+
+@pytest.mark.rule("2.7")
+def test_a_set_can_begin_with_a_group_at_0() -> None:
+    shape = Small(
+        replicas=1,
+        cliques=SHAPE.cliques,
+        groups=(Group(name="g", replicas=0, min_available=2),),
+    )
+    world = living(shape)
+    assert world.names(groupkinds.POD) == shape.pods()
+    assert string_at(world.documents[BASE], ["status", "phase"]) == "Running"
