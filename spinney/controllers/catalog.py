@@ -158,6 +158,7 @@ def _cliques(reader: Reader, settings: Settings) -> Controller[cliques.Observati
                 record=PodCliqueSet,
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
+            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
             Wake(kind=groupkinds.CLAIM, record=ResourceClaim, keys=owner),
             Wake(

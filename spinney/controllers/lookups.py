@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spinney.api import labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.resourceclaims import ResourceClaim, ResourceClaimTemplate
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.decisions import places, revisions, sets, sharing
@@ -84,6 +85,16 @@ def clique_place(set_: PodCliqueSet, metadata: ObjectMeta) -> CliquePlace | None
                 if place.name == metadata.name:
                     return place
     return None
+
+
+def group_replicas(reader: Reader, set_: PodCliqueSet, set_replica_index: int) -> Mapping[str, int]:
+    """Return the counts of those groups of a set replica that are there."""
+    found: dict[str, int] = {}
+    for place in places.layout(set_).group_places(set_replica_index):
+        group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
+        if group is not None:
+            found[place.name] = group.spec.replicas
+    return found
 
 
 def binding(reader: Reader, set_: PodCliqueSet) -> ClusterTopologyBinding | None:

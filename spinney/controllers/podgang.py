@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api import labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
-from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
-from spinney.decisions import places, sets
+from spinney.decisions import sets
 from spinney.decisions.gangs import Member, Observation
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
@@ -56,7 +54,7 @@ def _placed(
     name = gang.metadata.name
     for index in _candidates(root, name):
         set_, revision = lookups.set_of_replica(reader, root, index)
-        counts = _group_replicas(reader, set_, index)
+        counts = lookups.group_replicas(reader, set_, index)
         for found, members in sets.expected_gangs(set_, index, counts):
             if found == name:
                 is_base = name == names.base_podgang(root.metadata.name, index)
@@ -75,15 +73,6 @@ def _candidates(root: PodCliqueSet, gang_name: str) -> list[int]:
         return []
     index = int(number)
     return [index] if index < root.spec.replicas else []
-
-
-def _group_replicas(reader: Reader, set_: PodCliqueSet, index: int) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for place in places.layout(set_).group_places(index):
-        group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
-        if group is not None:
-            found[place.name] = group.spec.replicas
-    return found
 
 
 def _member(reader: Reader, namespace: str, place: CliquePlace) -> Member:

@@ -6,7 +6,7 @@ until it is gone. Which pods leave in a scale-in is written down before one is d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -70,6 +70,9 @@ class Observation(Record):
     gang: PodGang | None = None
     base_gang: PodGang | None = None
     """For a PodClique of a scaled gang: the gang that must be placed first."""
+
+    group_replicas: Mapping[str, int] = startup.NO_GROUPS
+    """The counts of the groups of its set replica, where somebody may wait for them."""
 
     shared: Shared = Shared()
     settings: Settings = DEFAULTS
@@ -287,19 +290,19 @@ def _pod_document(seen: Observation, index: int) -> Document:
         index,
         set_name=place.set_name,
         set_replica_index=place.set_replica_index,
-        waits=_waits(set_, place),
+        waits=_waits(set_, place, seen.group_replicas),
         claims=claims.held_by(set_, place, index),
         settings=seen.settings,
     )
 
 
-def _waits(set_: PodCliqueSet, place: CliquePlace) -> list[Wait]:
+def _waits(set_: PodCliqueSet, place: CliquePlace, group_replicas: Mapping[str, int]) -> list[Wait]:
     template = set_.spec.template
     counts = {clique.name: clique_documents.min_available(clique) for clique in template.cliques}
     return [
         Wait(clique=full_name, ready_count=counts.get(parent, 1))
         for parent in startup.parents(template, place.clique)
-        for full_name in startup.full_names(template, place, parent)
+        for full_name in startup.full_names(template, place, parent, group_replicas)
     ]
 
 

@@ -1,11 +1,11 @@
-"""Things that happen in odd orders: what is scaled to nothing, deleted by hand, held, made again."""
+"""What happens in odd orders: things scaled to nothing, deleted by hand, held, made again."""
 
 from __future__ import annotations
 
 import pytest
 
 from spinney.api import groupkinds
-from spinney.meta.documents import list_at, string_at, value_at
+from spinney.meta.documents import list_at, string_at, value_at, with_value
 from spinney.meta.references import Ref
 from tests.decisions.shapes import Clique, Group, Small
 from tests.decisions.worlds import World
@@ -99,3 +99,26 @@ def test_a_set_can_begin_with_a_group_at_0() -> None:
     world = living(shape)
     assert world.names(groupkinds.POD) == shape.pods()
     assert string_at(world.documents[BASE], ["status", "phase"]) == "Running"
+
+
+@pytest.mark.rule("2.7")
+def test_nobody_waits_for_a_group_at_0() -> None:
+    shape = Small(
+        replicas=1,
+        cliques=SHAPE.cliques,
+        groups=(Group(name="g", replicas=2, min_available=2),),
+    )
+    document = with_value(
+        shape.document(), ["spec", "template", "cliqueStartupType"], "CliqueStartupTypeInOrder"
+    )
+    world = World()
+    world.apply(document)
+    world.live()
+    pod = Ref(kind=groupkinds.POD, namespace="default", name="small-0-c-0")
+    after = ["metadata", "annotations", "spinney.dev/starts-after"]
+    assert string_at(world.documents[pod], after) == "small-0-g-0-a=1,small-0-g-1-a=1"
+    world.change(GROUP, ["spec", "replicas"], 0)
+    world.live()
+    world.delete(pod)
+    world.live()
+    assert string_at(world.documents[pod], after) == ""
