@@ -93,7 +93,8 @@ def by_label(kind: GroupKind, *keys: str) -> Callable[[HasMetadata], Iterable[Re
 class WhenSpecChanges:
     """Wakes what was made for a set when what it says changes, or another set takes its name.
 
-    That is its spec, and its labels and annotations, which gangs carry too. A set's status changes with every pod; what was made for it asks only what it should be.
+    That is its spec, and its labels and annotations, which gangs carry too. Its status changes with
+    every pod; what was made for it asks only what it should be.
     """
 
     def __init__(self, reader: Reader, kind: GroupKind, record: type[R]) -> None:
