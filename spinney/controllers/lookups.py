@@ -113,4 +113,11 @@ def shared(reader: Reader, owner: ObjectMeta, wanted: Sequence[Claim]) -> Shared
         for template in sharing.outside_templates(wanted)
     )
     templates = tuple(found for found in outside if found is not None)
-    return Shared(claims=tuple(held), templates=templates)
+    own = {claim.metadata.name for claim in held}
+    others = (
+        reader.get(ResourceClaim, owner.namespace, claim.name)
+        for claim in wanted
+        if claim.name not in own
+    )
+    holders = tuple(found.metadata for found in others if found is not None)
+    return Shared(claims=tuple(held), templates=templates, holders=holders)

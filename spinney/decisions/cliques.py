@@ -96,6 +96,7 @@ def decide(seen: Observation) -> Decision:
         groupkinds.CLIQUE,
         clique.metadata,
         seen.now,
+        in_use=_claims_in_use(seen, seen.set_, seen.place),
     )
     actions: list[Action] = [*shares.actions]
     reasons: list[str] = [*shares.reasons]
@@ -118,6 +119,16 @@ def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
     if seen.set_ is None or seen.place is None:
         return ()
     return tuple(claims.of_clique(seen.set_, seen.place, seen.clique.spec.replicas))
+
+
+def _claims_in_use(seen: Observation, set_: PodCliqueSet, place: CliquePlace) -> set[str]:
+    """Return the claims of pods that are there, those at indexes beyond `replicas` too."""
+    return {
+        name
+        for pod in seen.pods
+        if (index := pods.index_of(pod)) is not None and index >= seen.clique.spec.replicas
+        for name in claims.held_by(set_, place, index)
+    }
 
 
 def _let_go(seen: Observation) -> Decision:
@@ -256,17 +267,21 @@ def _create_missing(seen: Observation, actions: list[Action], reasons: list[str]
     assert seen.place is not None
     clique = seen.clique
     held = {holder.name for holder in seen.holders}
+    claims_held = {holder.name for holder in seen.shared.holders}
     wanted = [
         index
         for index in pods.planned_indexes(seen.pods, clique.spec.replicas)
         if names.pod(clique.metadata.name, index) not in held
+        and claims_held.isdisjoint(claims.held_by(seen.set_, seen.place, index))
     ]
     actions.extend(Create(document=_pod_document(seen, index)) for index in wanted)
     if wanted:
         reasons.append(f"{len(wanted)} of {clique.spec.replicas} pods are missing")
-    for holder in seen.holders:
+    told = [*(("pod", each) for each in seen.holders)]
+    told += (("ResourceClaim", each) for each in seen.shared.holders)
+    for kind, holder in told:
         note = (
-            f'the name "{holder.name}" is held by a pod that is not this PodClique\'s; '
+            f'the name "{holder.name}" is held by a {kind} that is not this PodClique\'s; '
             "delete or rename it"
         )
         reasons.append(note)
@@ -363,7 +378,7 @@ def _status(
     seen: Observation, leaving: tuple[str, ...], errors: tuple[LastError, ...] = ()
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
-    conflict = [holder.name for holder in seen.holders]
+    conflict = [holder.name for holder in (*seen.holders, *seen.shared.holders)]
     if _begins_to_follow(seen, status):
         status = msgspec.structs.replace(
             status, current_pod_clique_set_generation_hash=seen.revision

@@ -165,7 +165,9 @@ def _create_missing(
 ) -> None:
     there = {clique.metadata.name for clique in seen.cliques}
     there |= {holder.name for holder in seen.holders}
-    missing = [place for name, place in wanted.items() if name not in there]
+    missing = [
+        place for name, place in wanted.items() if name not in there and not seen.shared.holders
+    ]
     actions.extend(
         Create(
             document=clique_documents.podclique(
@@ -176,9 +178,9 @@ def _create_missing(
     )
     if missing:
         reasons.append(f"{len(missing)} of {len(wanted)} PodCliques are missing")
-    for holder in seen.holders:
+    for holder in (*seen.holders, *seen.shared.holders):
         actions.append(conflict(ref_of(seen.group), seen.group.metadata.uid, holder))
-        reasons.append(f'the name "{holder.name}" is held by another\'s PodClique')
+        reasons.append(f'the name "{holder.name}" is held by another')
 
 
 def conflict(about: Ref, uid: str, holder: ObjectMeta) -> Emit:
@@ -295,7 +297,7 @@ def _conditions(
         seen.now,
         group.metadata.generation,
     )
-    held = [holder.name for holder in seen.holders]
+    held = [holder.name for holder in (*seen.holders, *seen.shared.holders)]
     return clique_status.with_name_conflict(told, held, seen.now)
 
 

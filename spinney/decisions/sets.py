@@ -224,6 +224,8 @@ class _Plan:
     def _want(self, kind: GroupKind, name: str) -> bool:
         """Note that an object is wanted; returns whether it has to be made."""
         self._wanted.setdefault(kind, set()).add(name)
+        if kind in _SHARE and self.seen.shared.holders:
+            return False
         return name not in self._there.get(kind, {}) and (kind, name) not in self._held
 
     def _create(self, kind: GroupKind, document: Document, name: str) -> None:
@@ -429,6 +431,9 @@ _MADE = (
     groupkinds.AUTOSCALER,
 )
 """In which order things are made: a gang tells its replica's revision before any child is made."""
+
+_SHARE = (groupkinds.SCALING_GROUP, groupkinds.CLIQUE)
+"""What makes pods that share the claims of the set."""
 
 _TAKEN_AWAY = (
     groupkinds.CLIQUE,

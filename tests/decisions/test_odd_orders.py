@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from spinney.api import groupkinds
-from spinney.meta.documents import list_at, string_at, value_at, with_value
-from spinney.meta.references import Ref
+from spinney.meta.documents import (
+    Document,
+    Json,
+    list_at,
+    object_at,
+    string_at,
+    value_at,
+    with_value,
+)
+from spinney.meta.references import GroupKind, Ref
 from tests.decisions.shapes import Clique, Group, Small
 from tests.decisions.worlds import World
 
@@ -122,3 +130,77 @@ def test_nobody_waits_for_a_group_at_0() -> None:
     world.delete(pod)
     world.live()
     assert string_at(world.documents[pod], after) == ""
+
+
+# Claims
+
+
+CLAIM: Document = {
+    "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example"}}]}
+}
+
+
+def sharing_shape(scope: str, level: str) -> Document:
+    """Return a set of three pods in one clique that shares claims at a level."""
+    shape = Small(replicas=1, cliques=(Clique(name="c", replicas=3, min_available=1),))
+    template: Document = {
+        **object_at(shape.document(), ["spec", "template"]),
+        "resourceClaimTemplates": [{"name": "t", "templateSpec": {"spec": CLAIM}}],
+    }
+    sharing: list[Json] = [{"name": "t", "scope": scope}]
+    if level == "set":
+        template["resourceSharing"] = sharing
+    else:
+        (clique,) = list_at(template, ["cliques"])
+        assert isinstance(clique, dict)
+        template["cliques"] = [{**clique, "resourceSharing": sharing}]
+    return with_value(shape.document(), ["spec", "template"], template)
+
+
+def test_a_pod_that_stays_keeps_its_claim() -> None:
+    """A scale-in takes the pod that is not ready; the highest index stays, with what it holds."""
+    world = World()
+    world.apply(sharing_shape("PerReplica", "clique"))
+    world.live()
+    world.say(Ref(kind=groupkinds.POD, namespace="default", name="small-0-c-0"), ready=False)
+    clique = Ref(kind=groupkinds.CLIQUE, namespace="default", name="small-0-c")
+    world.change(clique, ["spec", "replicas"], 2)
+    world.live()
+    assert world.names(groupkinds.POD) == ["small-0-c-1", "small-0-c-2"]
+    assert {"small-0-c-1-t", "small-0-c-2-t"} <= set(world.names(groupkinds.CLAIM))
+    world.delete(Ref(kind=groupkinds.POD, namespace="default", name="small-0-c-2"))
+    world.live()
+    assert world.names(groupkinds.POD) == ["small-0-c-0", "small-0-c-1"]
+    assert world.names(groupkinds.CLAIM) == ["small-0-c-0-t", "small-0-c-1-t"]
+
+
+@pytest.mark.rule("1.5")
+@pytest.mark.parametrize(
+    ("level", "name", "teller"),
+    [
+        ("clique", "small-0-c-all-t", (groupkinds.CLIQUE, "small-0-c")),
+        ("set", "small-all-t", (groupkinds.SET, "small")),
+    ],
+)
+def test_a_claim_of_another_is_not_adopted_and_told_of(
+    level: str, name: str, teller: tuple[GroupKind, str]
+) -> None:
+    world = World()
+    foreign = world.apply(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": CLAIM,
+        }
+    )
+    world.apply(sharing_shape("AllReplicas", level))
+    world.settle()
+    ref = Ref(kind=teller[0], namespace="default", name=teller[1])
+    assert told(world, ref)["NameConflict"] == "True"
+    assert name in str(value_at(world.documents[ref], ["status", "conditions"]))
+    assert not world.names(groupkinds.POD)
+    world.delete(foreign)
+    world.live()
+    assert "NameConflict" not in told(world, ref)
+    assert len(world.names(groupkinds.POD)) == 3
