@@ -131,7 +131,11 @@ def _groups(reader: Reader) -> Controller[groups.Observation]:
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
             Wake(kind=groupkinds.GANG, record=PodGang, keys=waking.groups_of_gang(reader)),
-            Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
+            Wake(
+                kind=groupkinds.REVISION,
+                record=ControllerRevision,
+                keys=waking.groups_of_revision(reader),
+            ),
             Wake(kind=groupkinds.CLAIM, record=ResourceClaim, keys=owner),
             Wake(
                 kind=groupkinds.CLAIM_TEMPLATE,

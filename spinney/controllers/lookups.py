@@ -48,15 +48,19 @@ def _is_owned(metadata: ObjectMeta, uid: str) -> bool:
 def set_of_replica(
     reader: Reader, set_: PodCliqueSet, set_replica_index: int
 ) -> tuple[PodCliqueSet, str]:
-    """Return a set with the template one of its replicas runs, and which revision that is."""
+    """Return a set with the template one of its replicas runs, and which revision that is.
+
+    The revision is "" while it is not known: its base gang or its ControllerRevision is not there.
+    """
     gang = base_gang(reader, set_, set_replica_index)
     revision = gang.metadata.labels.get(labels.REVISION, "") if gang is not None else ""
     if not revision or revision == set_.status.current_generation_hash:
         return set_, revision
     name = revisions.name(set_.metadata.name, revision)
     kept = reader.get(ControllerRevision, set_.metadata.namespace, name)
-    template = sets.template_for(set_, () if kept is None else (kept,), revision)
-    return sets.with_template(set_, template), revision
+    if kept is None:
+        return set_, ""
+    return sets.with_template(set_, sets.template_for(set_, (kept,), revision)), revision
 
 
 def group_place(set_: PodCliqueSet, metadata: ObjectMeta) -> GroupPlace | None:

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
+from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.resourceclaims import ResourceClaimTemplate
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
@@ -159,6 +160,19 @@ def groups_of_gang(reader: Reader) -> Callable[[PodGang], Iterable[Ref]]:
         for ref in made_for(reader, group, PodCliqueScalingGroup, namespace, set_name):
             if ref.name.startswith(prefix):
                 yield ref
+
+    return keys
+
+
+def groups_of_revision(reader: Reader) -> Callable[[ControllerRevision], Iterable[Ref]]:
+    """Wake the groups of a set when a revision of it comes or goes: they build from it."""
+
+    def keys(revision: ControllerRevision) -> Iterable[Ref]:
+        controller = owning.controller_of(revision.metadata)
+        if controller is None or controller.kind != groupkinds.SET:
+            return ()
+        place = (controller.namespace, controller.name)
+        return made_for(reader, groupkinds.SCALING_GROUP, PodCliqueScalingGroup, *place)
 
     return keys
 

@@ -43,7 +43,7 @@ class Observation(Record):
     """The set it was made for, with the template its set replica runs."""
 
     revision: str = ""
-    """The revision its set replica runs."""
+    """The revision its set replica runs; "" while it is not known: then nothing is built."""
 
     place: GroupPlace | None = None
     """Where it stands in that set; None where the set knows of no such group."""
@@ -168,6 +168,9 @@ def _create_missing(
     missing = [
         place for name, place in wanted.items() if name not in there and not seen.shared.holders
     ]
+    if missing and not seen.revision:
+        reasons.append("which revision its set replica runs is not known: nothing is built")
+        missing = []
     actions.extend(
         Create(
             document=clique_documents.podclique(

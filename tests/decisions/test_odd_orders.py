@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from spinney.api import groupkinds
+from spinney.api import groupkinds, labels
 from spinney.meta.documents import (
     Document,
     Json,
@@ -204,3 +206,81 @@ def test_a_claim_of_another_is_not_adopted_and_told_of(
     world.live()
     assert "NameConflict" not in told(world, ref)
     assert len(world.names(groupkinds.POD)) == 3
+
+
+# Revisions
+
+SET = Ref(kind=groupkinds.SET, namespace="default", name="small")
+
+
+def updating() -> tuple[World, str]:
+    """Return a world whose replicas run the revision before the template's, and that revision."""
+    world = living()
+    running = string_at(world.documents[BASE], ["metadata", "labels", labels.REVISION])
+    template = object_at(world.documents[SET], ["spec", "template"])
+    text = json.dumps(template).replace("main:1", "main:2")
+    world.change(SET, ["spec", "template"], json.loads(text))
+    world.live()
+    return world, running
+
+
+def images(world: World) -> set[str]:
+    return {
+        string_at(container, ["image"])
+        for ref in world.documents
+        if ref.kind == groupkinds.CLIQUE
+        for container in list_at(world.documents[ref], ["spec", "podSpec", "containers"])
+        if isinstance(container, dict)
+    }
+
+
+def lose(world: World, group_kind: GroupKind, name: str) -> None:
+    world.delete(Ref(kind=group_kind, namespace="default", name=name))
+
+
+OLD = "registry.example/main:1"
+
+
+@pytest.mark.rule("3.5")
+@pytest.mark.parametrize("first_looks", ["set", "group"])
+def test_a_gang_deleted_by_hand_takes_no_revision_with_it(first_looks: str) -> None:
+    world, running = updating()
+    lose(world, groupkinds.GANG, "small-0")
+    lose(world, groupkinds.CLIQUE, "small-0-g-1-a")
+    if first_looks == "group":
+        world.look(GROUP)
+        world.look(Ref(kind=groupkinds.CLIQUE, namespace="default", name="small-0-g-1-a"))
+        world.end_pods()
+        world.look(GROUP)
+    world.live()
+    found = string_at(world.documents[BASE], ["metadata", "labels", labels.REVISION])
+    assert found == running
+    assert world.names(groupkinds.POD) == SHAPE.pods()
+    assert images(world) == {OLD}
+
+
+@pytest.mark.rule("1.10")
+@pytest.mark.rule("3.5")
+def test_without_its_revision_nothing_lost_is_built_from_another() -> None:
+    world, running = updating()
+    (revision,) = [
+        ref
+        for ref in world.documents
+        if ref.kind == groupkinds.REVISION and ref.name.endswith(running)
+    ]
+    held = world.documents[revision]
+    world.delete(revision)
+    lose(world, groupkinds.CLIQUE, "small-0-g-1-a")
+    lose(world, groupkinds.CLIQUE, "small-0-c")
+    world.live()
+    assert images(world) == {OLD}
+    assert world.names(groupkinds.CLIQUE) == ["small-0-g-0-a", "small-0-g-2-a"]
+    errors = str(list_at(world.documents[SET], ["status", "lastErrors"]))
+    assert f"small-{running}" in errors
+    metadata = object_at(held, ["metadata"])
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    world.apply({**held, "metadata": kept})
+    world.live()
+    assert world.names(groupkinds.POD) == SHAPE.pods()
+    assert images(world) == {OLD}
+    assert not list_at(world.documents[SET], ["status", "lastErrors"])
