@@ -28,7 +28,7 @@ from spinney.decisions import (
 )
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
-from spinney.decisions.making import claims
+from spinney.decisions.making import claims, owning
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import pods as pod_documents
 from spinney.decisions.making.claims import Claim
@@ -277,9 +277,7 @@ def _create_missing(seen: Observation, actions: list[Action], reasons: list[str]
     actions.extend(Create(document=_pod_document(seen, index)) for index in wanted)
     if wanted:
         reasons.append(f"{len(wanted)} of {clique.spec.replicas} pods are missing")
-    told = [*(("pod", each) for each in seen.holders)]
-    told += (("ResourceClaim", each) for each in seen.shared.holders)
-    for kind, holder in told:
+    for kind, holder in _strangers(seen):
         note = (
             f'the name "{holder.name}" is held by a {kind} that is not this PodClique\'s; '
             "delete or rename it"
@@ -294,6 +292,18 @@ def _create_missing(seen: Observation, actions: list[Action], reasons: list[str]
                 key=f"{clique.metadata.uid}/NameConflict/{holder.name}",
             )
         )
+
+
+def _strangers(seen: Observation) -> list[tuple[str, ObjectMeta]]:
+    """Return what holds names the PodClique needs, but for what one of its name left behind."""
+    held = [("pod", each) for each in seen.holders]
+    held += [("ResourceClaim", each) for each in seen.shared.holders]
+    owner = seen.clique.metadata
+    return [
+        (kind, each)
+        for kind, each in held
+        if not owning.is_left_over(each, groupkinds.CLIQUE, owner)
+    ]
 
 
 def _pod_document(seen: Observation, index: int) -> Document:
@@ -378,7 +388,7 @@ def _status(
     seen: Observation, leaving: tuple[str, ...], errors: tuple[LastError, ...] = ()
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
-    conflict = [holder.name for holder in (*seen.holders, *seen.shared.holders)]
+    conflict = [holder.name for _, holder in _strangers(seen)]
     if _begins_to_follow(seen, status):
         status = msgspec.structs.replace(
             status, current_pod_clique_set_generation_hash=seen.revision

@@ -19,7 +19,7 @@ from spinney.api.status import LastError
 from spinney.decisions import clique_status, places, reporting, sharing
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
-from spinney.decisions.making import claims
+from spinney.decisions.making import claims, owning
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
@@ -181,9 +181,18 @@ def _create_missing(
     )
     if missing:
         reasons.append(f"{len(missing)} of {len(wanted)} PodCliques are missing")
-    for holder in (*seen.holders, *seen.shared.holders):
+    for holder in _strangers(seen):
         actions.append(conflict(ref_of(seen.group), seen.group.metadata.uid, holder))
         reasons.append(f'the name "{holder.name}" is held by another')
+
+
+def _strangers(seen: Observation) -> list[ObjectMeta]:
+    """Return what holds names the group needs, but for what a group of its name left behind."""
+    return [
+        holder
+        for holder in (*seen.holders, *seen.shared.holders)
+        if not owning.is_left_over(holder, groupkinds.SCALING_GROUP, seen.group.metadata)
+    ]
 
 
 def conflict(about: Ref, uid: str, holder: ObjectMeta) -> Emit:
@@ -300,7 +309,7 @@ def _conditions(
         seen.now,
         group.metadata.generation,
     )
-    held = [holder.name for holder in (*seen.holders, *seen.shared.holders)]
+    held = [holder.name for holder in _strangers(seen)]
     return clique_status.with_name_conflict(told, held, seen.now)
 
 

@@ -26,7 +26,7 @@ from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import places, reporting, revisions, set_status, sharing, startup
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Patch
 from spinney.decisions.groups import conflict
-from spinney.decisions.making import claims, supporting
+from spinney.decisions.making import claims, owning, supporting
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace, GroupPlace, Layout
@@ -230,7 +230,7 @@ class _Plan:
         self._wanted: dict[GroupKind, set[str]] = {}
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
-        for _, metadata in seen.holders:
+        for _, metadata in _strangers(seen):
             self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
             self.reasons.append(f'the name "{metadata.name}" is held by another')
 
@@ -526,6 +526,15 @@ def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
         seen.settings,
         seen.now,
     )
+
+
+def _strangers(seen: Observation) -> list[tuple[GroupKind, ObjectMeta]]:
+    """Return what holds names the set needs, but for what a set of its name left behind."""
+    return [
+        (kind, metadata)
+        for kind, metadata in seen.holders
+        if not owning.is_left_over(metadata, groupkinds.SET, seen.set_.metadata)
+    ]
 
 
 def expected_gangs(

@@ -284,3 +284,52 @@ def test_without_its_revision_nothing_lost_is_built_from_another() -> None:
     assert world.names(groupkinds.POD) == SHAPE.pods()
     assert images(world) == {OLD}
     assert not list_at(world.documents[SET], ["status", "lastErrors"])
+
+
+# Made again under the same name
+
+
+@pytest.mark.rule("2.5")
+def test_a_set_made_again_waits_for_what_is_left_of_the_old_one() -> None:
+    """Its pods still run out when the new set is there: their names are free once they are gone."""
+    world = living()
+    before = {string_at(world.documents[ref], ["metadata", "uid"]) for ref in world.pods()}
+    world.delete(SET)
+    world.look(SET)
+    world.apply(SHAPE.document())
+    world.settle()
+    left = {string_at(world.documents[ref], ["metadata", "uid"]) for ref in world.pods()}
+    assert left <= before
+    world.live()
+    after = {string_at(world.documents[ref], ["metadata", "uid"]) for ref in world.pods()}
+    assert after.isdisjoint(before)
+    assert world.names(groupkinds.POD) == SHAPE.pods()
+    assert string_at(world.documents[BASE], ["status", "phase"]) == "Running"
+    assert "NameConflict" not in told(world, SET)
+
+
+@pytest.mark.rule("1.5")
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (groupkinds.CLIQUE, "small-0-c"),
+        (groupkinds.CLIQUE, "small-0-g-1-a"),
+        (groupkinds.SCALING_GROUP, "small-0-g"),
+        (groupkinds.SET, "small"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whom_something_replaces_is_nobody_to_complain_of(kind: GroupKind, name: str) -> None:
+    """A name held by the children of what was there before is free by itself."""
+    world = living()
+    lose(world, kind, name)
+    world.look(Ref(kind=kind, namespace="default", name=name))
+    if kind == groupkinds.SET:
+        world.apply(SHAPE.document())
+    world.settle()
+    clique = Ref(kind=groupkinds.CLIQUE, namespace="default", name="small-0-c")
+    assert "NameConflict" not in told(world, clique)
+    assert "NameConflict" not in told(world, GROUP)
+    assert not world.events
+    world.live()
+    assert world.names(groupkinds.POD) == SHAPE.pods()
