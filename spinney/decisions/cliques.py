@@ -102,8 +102,8 @@ def decide(seen: Observation) -> Decision:
     reasons: list[str] = [*shares.reasons]
     _delete_leaving(seen, actions, reasons)
     wake = _replace_ended(seen, actions, reasons)
-    _create_missing(seen, actions, reasons)
     _open_gates(seen, actions, reasons)
+    _create_missing(seen, actions, reasons)
     status = _status(seen, leaving, shares.errors)
     changed = status != clique.status
     return Decision(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from spinney.api import groupkinds, labels
+from spinney.decisions.actions import Action, Create
 from spinney.meta.documents import (
     Document,
     Json,
@@ -18,7 +19,7 @@ from spinney.meta.documents import (
 )
 from spinney.meta.references import GroupKind, Ref
 from tests.decisions.shapes import Clique, Group, Small
-from tests.decisions.worlds import World
+from tests.decisions.worlds import Moved, World
 
 SHAPE = Small(
     replicas=1,
@@ -333,3 +334,31 @@ def test_whom_something_replaces_is_nobody_to_complain_of(kind: GroupKind, name:
     assert not world.events
     world.live()
     assert world.names(groupkinds.POD) == SHAPE.pods()
+
+
+# Refused
+
+
+class Strict(World):
+    """A world in which some pods are refused, as a quota would."""
+
+    refused: frozenset[str] = frozenset()
+
+    def act(self, action: Action) -> None:
+        if isinstance(action, Create):
+            name = string_at(action.document, ["metadata", "name"])
+            if name in self.refused:
+                raise Moved(f"{name} is refused")
+        super().act(action)
+
+
+def test_a_pod_that_is_refused_holds_no_other_back() -> None:
+    world = Strict()
+    world.apply(SHAPE.document())
+    world.live()
+    world.refused = frozenset({"small-0-c-3"})
+    clique = Ref(kind=groupkinds.CLIQUE, namespace="default", name="small-0-c")
+    world.change(clique, ["spec", "replicas"], 4)
+    world.live()
+    assert "small-0-c-2" in world.names(groupkinds.POD)
+    assert not gated(world)
