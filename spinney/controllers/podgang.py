@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
@@ -12,6 +12,7 @@ from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
 from spinney.decisions import sets
 from spinney.decisions.gangs import Member, Observation
+from spinney.decisions.making import owning
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta.references import Ref
@@ -37,7 +38,7 @@ def observe(
         now=now,
         gang=gang,
         set_=set_,
-        members=tuple(_member(reader, key.namespace, place) for place in members),
+        members=tuple(_member(reader, root, place) for place in members),
         binding=lookups.binding(reader, set_),
         revision=revision,
         settings=settings,
@@ -75,9 +76,22 @@ def _candidates(root: PodCliqueSet, gang_name: str) -> list[int]:
     return [index] if index < root.spec.replicas else []
 
 
-def _member(reader: Reader, namespace: str, place: CliquePlace) -> Member:
+def _member(reader: Reader, root: PodCliqueSet, place: CliquePlace) -> Member:
+    namespace = root.metadata.namespace
     clique = reader.get(PodClique, namespace, place.name)
-    if clique is None or clique.metadata.labels.get(labels.PODGANG) != place.podgang:
+    if clique is None or not _is_its(clique, root, place):
         return Member(place=place)
     own = reader.list(Pod, namespace=namespace, by=("owner", clique.metadata.uid))
     return Member(place=place, clique=clique, pods=tuple(own))
+
+
+def _is_its(clique: PodClique, root: PodCliqueSet, place: CliquePlace) -> bool:
+    """Whether a PodClique at a place's name was made for that place, by its set or its group."""
+    metadata = clique.metadata
+    if metadata.labels.get(labels.PODGANG) != place.podgang:
+        return False
+    if place.group is None:
+        return owning.is_owned_by(metadata, root.metadata.uid)
+    group = groupkinds.SCALING_GROUP
+    owner = Ref(kind=group, namespace=metadata.namespace, name=place.group.name)
+    return owning.controller_of(metadata) == owner

@@ -362,3 +362,38 @@ def test_a_pod_that_is_refused_holds_no_other_back() -> None:
     world.live()
     assert "small-0-c-2" in world.names(groupkinds.POD)
     assert not gated(world)
+
+
+@pytest.mark.rule("1.5")
+def test_a_podclique_of_another_is_no_member_of_a_gang() -> None:
+    world = World()
+    foreign = world.apply(
+        {
+            "apiVersion": "grove.io/v1alpha1",
+            "kind": "PodClique",
+            "metadata": {
+                "name": "small-0-c",
+                "namespace": "default",
+                "labels": {
+                    labels.PART_OF: "small",
+                    labels.PODGANG: "small-0",
+                    labels.SET_REPLICA_INDEX: "0",
+                },
+            },
+            "spec": {
+                "roleName": "c",
+                "replicas": 1,
+                "minAvailable": 1,
+                "podSpec": {"containers": [{"name": "main", "image": "other"}]},
+            },
+        }
+    )
+    world.apply(SHAPE.document())
+    world.settle()
+    assert told(world, SET)["NameConflict"] == "True"
+    assert told(world, BASE)["Initialized"] == "False"
+    world.delete(foreign)
+    world.end_pods()
+    world.live()
+    assert world.names(groupkinds.POD) == SHAPE.pods()
+    assert string_at(world.documents[BASE], ["status", "phase"]) == "Running"
