@@ -106,6 +106,9 @@ def decide(seen: Observation) -> Decision:
     _create_missing(seen, actions, reasons)
     status = _status(seen, leaving, shares.errors)
     changed = status != clique.status
+    if changed and reporting.must_go_first(clique.status.conditions):
+        intent = reporting.document(status, COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,

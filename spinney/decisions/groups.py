@@ -97,6 +97,9 @@ def decide(seen: Observation) -> Decision:
     _create_missing(seen, seen.set_, wanted, actions, reasons)
     status = status_of(seen, shares.errors)
     changed = status != group.status
+    if changed and reporting.must_go_first(group.status.conditions):
+        intent = reporting.document(status, COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,

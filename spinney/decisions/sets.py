@@ -80,6 +80,9 @@ def decide(seen: Observation) -> Decision:
     plan.remove_excess()
     status = _status(seen, plan)
     changed = status != set_.status
+    if changed and reporting.must_go_first(set_.status.conditions):
+        intent = reporting.document(status, set_status.COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,

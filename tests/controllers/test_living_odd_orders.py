@@ -7,10 +7,12 @@ from datetime import timedelta
 import pytest
 
 from spinney.api import groupkinds
-from spinney.meta.documents import Document, object_at, value_at
+from spinney.meta.documents import Document, list_at, object_at, string_at, value_at
+from spinney.meta.errors import Forbidden
 from spinney.meta.references import GroupKind, Precondition, Ref
-from tests.controllers.living import Life, live
-from tests.controllers.test_living import WHOLE, comes_to_be
+from spinney.ports import Writer, Written
+from tests.controllers.living import CONTROLLERS, Life, live
+from tests.controllers.test_living import MINUTE, WHOLE, comes_to_be
 from tests.decisions.shapes import Clique, Small
 
 SOON = timedelta(seconds=2)
@@ -111,5 +113,61 @@ def test_of_two_sets_whose_names_meet_the_second_is_woken_when_the_first_goes() 
             await life.until(lambda: life.is_available("small-0", 2), SOON)
             assert "NameConflict" not in status(life, "small-0")
             assert life.names(groupkinds.POD) == second.pods("small-0")
+
+    live(story)
+
+
+class Refusing:
+    """A writer to a server that refuses some pods, as a quota would."""
+
+    def __init__(self, writer: Writer, refused: set[str]) -> None:
+        self._writer = writer
+        self._refused = refused
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._writer, name)
+
+    async def create(self, document: Document) -> Written:
+        if string_at(document, ["metadata", "name"]) in self._refused:
+            raise Forbidden("exceeded quota")
+        return await self._writer.create(document)
+
+
+@pytest.mark.rule("1.10")
+def test_a_status_stays_true_while_something_is_refused() -> None:
+    shape = Small(replicas=1, cliques=(Clique(name="c", replicas=2, min_available=2),))
+    clique = Ref(kind=groupkinds.CLIQUE, namespace="default", name="small-0-c")
+
+    def says(life: Life, ready: int, breached: str) -> bool:
+        told = object_at(life.document(groupkinds.CLIQUE, "small-0-c"), ["status"])
+        conditions = {
+            string_at(each, ["type"]): string_at(each, ["status"])
+            for each in list_at(told, ["conditions"])
+        }
+        return (
+            told.get("readyReplicas") == ready
+            and conditions["MinAvailableBreached"] == breached
+            and conditions.get("Stalled") == "True"
+        )
+
+    async def story(life: Life) -> None:
+        refused = {"small-0-c-3"}
+        writer = Refusing(life.world.writer(CONTROLLERS), refused)
+        async with life.running(writer=writer):
+            await life.apply(shape.document())
+            await comes_to_be(life, shape)
+            await life.scale(clique, 4)
+            await life.until(lambda: says(life, 3, "False"), MINUTE)
+            life.nodes.is_up = False
+            for name in ("small-0-c-0", "small-0-c-1"):
+                pod = Ref(kind=groupkinds.POD, namespace="default", name=name)
+                refused.add(name)
+                await life.user.delete(
+                    pod, Precondition(), grace_seconds=0, propagation="Background"
+                )
+            await life.until(lambda: says(life, 1, "True"), MINUTE)
+            refused.clear()
+            life.nodes.is_up = True
+            await life.until(lambda: len(life.names(groupkinds.POD)) == 4, timedelta(minutes=10))
 
     live(story)
