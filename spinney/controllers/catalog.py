@@ -131,7 +131,11 @@ def _groups(reader: Reader) -> Controller[groups.Observation]:
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
             Wake(kind=groupkinds.GANG, record=PodGang, keys=waking.groups_of_gang(reader)),
-            Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
+            Wake(
+                kind=groupkinds.REVISION,
+                record=ControllerRevision,
+                keys=waking.groups_of_revision(reader),
+            ),
             Wake(kind=groupkinds.CLAIM, record=ResourceClaim, keys=owner),
             Wake(
                 kind=groupkinds.CLAIM_TEMPLATE,
@@ -158,6 +162,7 @@ def _cliques(reader: Reader, settings: Settings) -> Controller[cliques.Observati
                 record=PodCliqueSet,
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
+            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
             Wake(kind=groupkinds.CLAIM, record=ResourceClaim, keys=owner),
             Wake(
@@ -185,7 +190,11 @@ def _gangs(reader: Reader, settings: Settings) -> Controller[gangs.Observation]:
                 record=PodCliqueSet,
                 keys=waking.WhenSpecChanges(reader, kind, record),
             ),
-            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
+            Wake(
+                kind=groupkinds.SCALING_GROUP,
+                record=PodCliqueScalingGroup,
+                keys=waking.base_gang_of_group,
+            ),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
             Wake(
                 kind=groupkinds.TOPOLOGY,

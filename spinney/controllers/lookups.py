@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spinney.api import labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.resourceclaims import ResourceClaim, ResourceClaimTemplate
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.decisions import places, revisions, sets, sharing
@@ -47,15 +48,19 @@ def _is_owned(metadata: ObjectMeta, uid: str) -> bool:
 def set_of_replica(
     reader: Reader, set_: PodCliqueSet, set_replica_index: int
 ) -> tuple[PodCliqueSet, str]:
-    """Return a set with the template one of its replicas runs, and which revision that is."""
+    """Return a set with the template one of its replicas runs, and which revision that is.
+
+    The revision is "" while it is not known: its base gang or its ControllerRevision is not there.
+    """
     gang = base_gang(reader, set_, set_replica_index)
     revision = gang.metadata.labels.get(labels.REVISION, "") if gang is not None else ""
     if not revision or revision == set_.status.current_generation_hash:
         return set_, revision
     name = revisions.name(set_.metadata.name, revision)
     kept = reader.get(ControllerRevision, set_.metadata.namespace, name)
-    template = sets.template_for(set_, () if kept is None else (kept,), revision)
-    return sets.with_template(set_, template), revision
+    if kept is None:
+        return set_, ""
+    return sets.with_template(set_, sets.template_for(set_, (kept,), revision)), revision
 
 
 def group_place(set_: PodCliqueSet, metadata: ObjectMeta) -> GroupPlace | None:
@@ -86,6 +91,16 @@ def clique_place(set_: PodCliqueSet, metadata: ObjectMeta) -> CliquePlace | None
     return None
 
 
+def group_replicas(reader: Reader, set_: PodCliqueSet, set_replica_index: int) -> Mapping[str, int]:
+    """Return the counts of those groups of a set replica that are there."""
+    found: dict[str, int] = {}
+    for place in places.layout(set_).group_places(set_replica_index):
+        group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
+        if group is not None:
+            found[place.name] = group.spec.replicas
+    return found
+
+
 def binding(reader: Reader, set_: PodCliqueSet) -> ClusterTopologyBinding | None:
     """Return the topology a set's constraints mean."""
     name = gang_documents.topology_name(set_.spec.template)
@@ -102,4 +117,11 @@ def shared(reader: Reader, owner: ObjectMeta, wanted: Sequence[Claim]) -> Shared
         for template in sharing.outside_templates(wanted)
     )
     templates = tuple(found for found in outside if found is not None)
-    return Shared(claims=tuple(held), templates=templates)
+    own = {claim.metadata.name for claim in held}
+    others = (
+        reader.get(ResourceClaim, owner.namespace, claim.name)
+        for claim in wanted
+        if claim.name not in own
+    )
+    holders = tuple(found.metadata for found in others if found is not None)
+    return Shared(claims=tuple(held), templates=templates, holders=holders)

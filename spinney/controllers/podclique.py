@@ -12,7 +12,7 @@ from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
-from spinney.decisions import cliques, pods
+from spinney.decisions import cliques, pods, startup
 from spinney.decisions.cliques import Observation
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta.metadata import ObjectMeta
@@ -49,6 +49,9 @@ def observe(
         base_gang=_gang(reader, metadata, labels.BASE_PODGANG),
         settings=settings,
     )
+    if replica is not None and startup.has_order(set_.spec.template):
+        counts = lookups.group_replicas(reader, set_, replica)
+        seen = msgspec.structs.replace(seen, group_replicas=counts)
     shared = lookups.shared(reader, metadata, cliques.wanted_claims(seen))
     return msgspec.structs.replace(seen, shared=shared)
 

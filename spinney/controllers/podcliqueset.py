@@ -73,7 +73,8 @@ def observe(
         shared=lookups.shared(reader, set_.metadata, tuple(claims.of_set(set_))),
         settings=settings,
     )
-    holders = tuple(_holders(reader, found))
+    claims_held = ((groupkinds.CLAIM, metadata) for metadata in found.shared.holders)
+    holders = (*_holders(reader, found), *claims_held)
     return msgspec.structs.replace(found, holders=holders) if holders else found
 
 

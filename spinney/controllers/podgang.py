@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
-from spinney.api import labels, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
-from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
-from spinney.decisions import places, sets
+from spinney.decisions import sets
 from spinney.decisions.gangs import Member, Observation
+from spinney.decisions.making import owning
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.meta.references import Ref
@@ -39,7 +38,7 @@ def observe(
         now=now,
         gang=gang,
         set_=set_,
-        members=tuple(_member(reader, key.namespace, place) for place in members),
+        members=tuple(_member(reader, root, place) for place in members),
         binding=lookups.binding(reader, set_),
         revision=revision,
         settings=settings,
@@ -56,7 +55,7 @@ def _placed(
     name = gang.metadata.name
     for index in _candidates(root, name):
         set_, revision = lookups.set_of_replica(reader, root, index)
-        counts = _group_replicas(reader, set_, index)
+        counts = lookups.group_replicas(reader, set_, index)
         for found, members in sets.expected_gangs(set_, index, counts):
             if found == name:
                 is_base = name == names.base_podgang(root.metadata.name, index)
@@ -77,18 +76,22 @@ def _candidates(root: PodCliqueSet, gang_name: str) -> list[int]:
     return [index] if index < root.spec.replicas else []
 
 
-def _group_replicas(reader: Reader, set_: PodCliqueSet, index: int) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for place in places.layout(set_).group_places(index):
-        group = reader.get(PodCliqueScalingGroup, set_.metadata.namespace, place.name)
-        if group is not None:
-            found[place.name] = group.spec.replicas
-    return found
-
-
-def _member(reader: Reader, namespace: str, place: CliquePlace) -> Member:
+def _member(reader: Reader, root: PodCliqueSet, place: CliquePlace) -> Member:
+    namespace = root.metadata.namespace
     clique = reader.get(PodClique, namespace, place.name)
-    if clique is None or clique.metadata.labels.get(labels.PODGANG) != place.podgang:
+    if clique is None or not _is_its(clique, root, place):
         return Member(place=place)
     own = reader.list(Pod, namespace=namespace, by=("owner", clique.metadata.uid))
     return Member(place=place, clique=clique, pods=tuple(own))
+
+
+def _is_its(clique: PodClique, root: PodCliqueSet, place: CliquePlace) -> bool:
+    """Whether a PodClique at a place's name was made for that place, by its set or its group."""
+    metadata = clique.metadata
+    if metadata.labels.get(labels.PODGANG) != place.podgang:
+        return False
+    if place.group is None:
+        return owning.is_owned_by(metadata, root.metadata.uid)
+    group = groupkinds.SCALING_GROUP
+    owner = Ref(kind=group, namespace=metadata.namespace, name=place.group.name)
+    return owning.controller_of(metadata) == owner

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from spinney.api import groupkinds, labels
+from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
+from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.resourceclaims import ResourceClaimTemplate
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.decisions.making import gangs as gang_documents
+from spinney.decisions.making import owning
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
@@ -35,26 +37,45 @@ def nobody(_object: HasMetadata) -> Iterable[Ref]:
 
 
 def its_owner(kind: GroupKind) -> Callable[[HasMetadata], Iterable[Ref]]:
-    """Wake the object of a kind that controls another.
+    """Wake the object of a kind that controls another, and those that may need its name.
 
-    Where that is controlled by nobody of this kind it may hold a name somebody of it waits for:
-    then everybody is woken whose children's names begin as this one's does.
+    Two owners can need one name (rule 1.5): the one that came late is woken when it is free.
     """
 
     def keys(child: HasMetadata) -> Iterator[Ref]:
         metadata = child.metadata
-        for owner in metadata.owner_references:
-            if owner.controller and owner.kind == kind.kind:
-                yield Ref(kind=kind, namespace=metadata.namespace, name=owner.name)
-                return
-        if labels.PART_OF in metadata.labels:
-            return
-        pieces = metadata.name.split("-")
-        for count in range(1, len(pieces)):
-            name = "-".join(pieces[:count])
-            yield Ref(kind=kind, namespace=metadata.namespace, name=name)
+        controller = owning.controller_of(metadata)
+        if controller is not None and controller.kind == kind:
+            yield controller
+        is_ours = controller is not None and controller.kind in _OURS
+        root = metadata.labels.get(labels.PART_OF, "") if is_ours else ""
+        for name in dict.fromkeys(_may_need(kind, metadata.name, is_ours=is_ours)):
+            ref = Ref(kind=kind, namespace=metadata.namespace, name=name)
+            if ref != controller and name != root:
+                yield ref
 
     return keys
+
+
+_OURS = (groupkinds.SET, groupkinds.SCALING_GROUP, groupkinds.CLIQUE)
+_BEFORE_OWN = ("all", "ic")
+"""Beside numbers, what stands in names we give between the owner's name and the rest."""
+
+
+def _may_need(kind: GroupKind, name: str, *, is_ours: bool) -> Iterator[str]:
+    """Yield the objects of a kind that may give a name: after theirs comes a number, mostly."""
+    if kind == groupkinds.SET and not is_ours:
+        yield name.removeprefix(names.role(""))
+        yield name.rpartition("-")[0] or name
+    pieces = name.split("-")
+    if kind == groupkinds.CLIQUE and pieces[-1].isdecimal():
+        yield "-".join(pieces[:-1])
+        return
+    for count in range(1, len(pieces)):
+        if not (pieces[count].isdecimal() or pieces[count] in _BEFORE_OWN):
+            continue
+        if kind == groupkinds.SET or any(piece.isdecimal() for piece in pieces[1 : count - 1]):
+            yield "-".join(pieces[:count])
 
 
 def by_label(kind: GroupKind, *keys: str) -> Callable[[HasMetadata], Iterable[Ref]]:
@@ -71,9 +92,10 @@ def by_label(kind: GroupKind, *keys: str) -> Callable[[HasMetadata], Iterable[Re
 
 
 class WhenSpecChanges:
-    """Wakes what was made for a set when its spec changes, or another set takes its name.
+    """Wakes what was made for a set when what it says changes, or another set takes its name.
 
-    A set's status changes with every pod; what was made for it asks only what it should be.
+    That is its spec, and its labels and annotations, which gangs carry too. Its status changes with
+    every pod; what was made for it asks only what it should be.
     """
 
     def __init__(self, reader: Reader, kind: GroupKind, record: type[R]) -> None:
@@ -81,13 +103,19 @@ class WhenSpecChanges:
         self._reader = reader
         self._kind = kind
         self._record = record
-        self._last: dict[tuple[str, str], tuple[str, int, str]] = {}
+        self._last: dict[tuple[str, str], tuple[Hashable, ...]] = {}
 
     def __call__(self, set_: PodCliqueSet) -> Iterable[Ref]:
         """Return whom a set as it is now concerns."""
         metadata = set_.metadata
         place = (metadata.namespace, metadata.name)
-        now = (metadata.uid, metadata.generation, set_.status.current_generation_hash)
+        now = (
+            metadata.uid,
+            metadata.generation,
+            set_.status.current_generation_hash,
+            frozenset(metadata.labels.items()),
+            frozenset(metadata.annotations.items()),
+        )
         if self._last.get(place) == now:
             return ()
         self._last[place] = now
@@ -134,6 +162,28 @@ def groups_of_gang(reader: Reader) -> Callable[[PodGang], Iterable[Ref]]:
                 yield ref
 
     return keys
+
+
+def groups_of_revision(reader: Reader) -> Callable[[ControllerRevision], Iterable[Ref]]:
+    """Wake the groups of a set when a revision of it comes or goes: they build from it."""
+
+    def keys(revision: ControllerRevision) -> Iterable[Ref]:
+        controller = owning.controller_of(revision.metadata)
+        if controller is None or controller.kind != groupkinds.SET:
+            return ()
+        place = (controller.namespace, controller.name)
+        return made_for(reader, groupkinds.SCALING_GROUP, PodCliqueScalingGroup, *place)
+
+    return keys
+
+
+def base_gang_of_group(group: PodCliqueScalingGroup) -> Iterable[Ref]:
+    """Wake the base gang of a group's set replica: at 0 the group has no part in it."""
+    carried, namespace = group.metadata.labels, group.metadata.namespace
+    set_name, index = carried.get(labels.PART_OF, ""), carried.get(labels.SET_REPLICA_INDEX, "")
+    if set_name and index.isascii() and index.isdecimal():
+        name = names.base_podgang(set_name, int(index))
+        yield Ref(kind=groupkinds.GANG, namespace=namespace, name=name)
 
 
 def sets_of_topology(reader: Reader) -> Callable[[ClusterTopologyBinding], Iterable[Ref]]:

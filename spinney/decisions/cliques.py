@@ -6,7 +6,7 @@ until it is gone. Which pods leave in a scale-in is written down before one is d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -28,7 +28,7 @@ from spinney.decisions import (
 )
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
-from spinney.decisions.making import claims
+from spinney.decisions.making import claims, owning
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import pods as pod_documents
 from spinney.decisions.making.claims import Claim
@@ -71,6 +71,9 @@ class Observation(Record):
     base_gang: PodGang | None = None
     """For a PodClique of a scaled gang: the gang that must be placed first."""
 
+    group_replicas: Mapping[str, int] = startup.NO_GROUPS
+    """The counts of the groups of its set replica, where somebody may wait for them."""
+
     shared: Shared = Shared()
     settings: Settings = DEFAULTS
 
@@ -93,15 +96,19 @@ def decide(seen: Observation) -> Decision:
         groupkinds.CLIQUE,
         clique.metadata,
         seen.now,
+        in_use=_claims_in_use(seen, seen.set_, seen.place),
     )
     actions: list[Action] = [*shares.actions]
     reasons: list[str] = [*shares.reasons]
     _delete_leaving(seen, actions, reasons)
     wake = _replace_ended(seen, actions, reasons)
-    _create_missing(seen, actions, reasons)
     _open_gates(seen, actions, reasons)
+    _create_missing(seen, actions, reasons)
     status = _status(seen, leaving, shares.errors)
     changed = status != clique.status
+    if changed and reporting.must_go_first(clique.status.conditions):
+        intent = reporting.document(status, COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,
@@ -115,6 +122,16 @@ def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
     if seen.set_ is None or seen.place is None:
         return ()
     return tuple(claims.of_clique(seen.set_, seen.place, seen.clique.spec.replicas))
+
+
+def _claims_in_use(seen: Observation, set_: PodCliqueSet, place: CliquePlace) -> set[str]:
+    """Return the claims of pods that are there, those at indexes beyond `replicas` too."""
+    return {
+        name
+        for pod in seen.pods
+        if (index := pods.index_of(pod)) is not None and index >= seen.clique.spec.replicas
+        for name in claims.held_by(set_, place, index)
+    }
 
 
 def _let_go(seen: Observation) -> Decision:
@@ -253,17 +270,19 @@ def _create_missing(seen: Observation, actions: list[Action], reasons: list[str]
     assert seen.place is not None
     clique = seen.clique
     held = {holder.name for holder in seen.holders}
+    claims_held = {holder.name for holder in seen.shared.holders}
     wanted = [
         index
         for index in pods.planned_indexes(seen.pods, clique.spec.replicas)
         if names.pod(clique.metadata.name, index) not in held
+        and claims_held.isdisjoint(claims.held_by(seen.set_, seen.place, index))
     ]
     actions.extend(Create(document=_pod_document(seen, index)) for index in wanted)
     if wanted:
         reasons.append(f"{len(wanted)} of {clique.spec.replicas} pods are missing")
-    for holder in seen.holders:
+    for kind, holder in _strangers(seen):
         note = (
-            f'the name "{holder.name}" is held by a pod that is not this PodClique\'s; '
+            f'the name "{holder.name}" is held by a {kind} that is not this PodClique\'s; '
             "delete or rename it"
         )
         reasons.append(note)
@@ -278,6 +297,18 @@ def _create_missing(seen: Observation, actions: list[Action], reasons: list[str]
         )
 
 
+def _strangers(seen: Observation) -> list[tuple[str, ObjectMeta]]:
+    """Return what holds names the PodClique needs, but for what one of its name left behind."""
+    held = [("pod", each) for each in seen.holders]
+    held += [("ResourceClaim", each) for each in seen.shared.holders]
+    owner = seen.clique.metadata
+    return [
+        (kind, each)
+        for kind, each in held
+        if not owning.is_left_over(each, groupkinds.CLIQUE, owner)
+    ]
+
+
 def _pod_document(seen: Observation, index: int) -> Document:
     set_, place = seen.set_, seen.place
     assert set_ is not None
@@ -287,19 +318,19 @@ def _pod_document(seen: Observation, index: int) -> Document:
         index,
         set_name=place.set_name,
         set_replica_index=place.set_replica_index,
-        waits=_waits(set_, place),
+        waits=_waits(set_, place, seen.group_replicas),
         claims=claims.held_by(set_, place, index),
         settings=seen.settings,
     )
 
 
-def _waits(set_: PodCliqueSet, place: CliquePlace) -> list[Wait]:
+def _waits(set_: PodCliqueSet, place: CliquePlace, group_replicas: Mapping[str, int]) -> list[Wait]:
     template = set_.spec.template
     counts = {clique.name: clique_documents.min_available(clique) for clique in template.cliques}
     return [
         Wait(clique=full_name, ready_count=counts.get(parent, 1))
         for parent in startup.parents(template, place.clique)
-        for full_name in startup.full_names(template, place, parent)
+        for full_name in startup.full_names(template, place, parent, group_replicas)
     ]
 
 
@@ -360,7 +391,7 @@ def _status(
     seen: Observation, leaving: tuple[str, ...], errors: tuple[LastError, ...] = ()
 ) -> PodCliqueStatus:
     status = clique_status.status_of(seen.clique, seen.pods, seen.now)
-    conflict = [holder.name for holder in seen.holders]
+    conflict = [holder.name for _, holder in _strangers(seen)]
     if _begins_to_follow(seen, status):
         status = msgspec.structs.replace(
             status, current_pod_clique_set_generation_hash=seen.revision

@@ -198,9 +198,15 @@ def _present(members: Sequence[Member]) -> tuple[GangMember, ...]:
 
 
 def _is_new_incarnation(before: PodGangStatus, present: Sequence[GangMember]) -> bool:
-    """Whether a PodClique that was counted is not there any more, or another took its name."""
+    """Whether a PodClique that was counted is not there any more, or another took its name.
+
+    A gang that was whole begins anew too when more belongs to it: a group came back from 0.
+    """
     there = {member.uid for member in present}
-    return any(member.uid not in there for member in before.members)
+    counted = {member.uid for member in before.members}
+    if conditions.is_true(before.conditions, INITIALIZED):
+        return there != counted
+    return not counted <= there
 
 
 def missing(seen: Observation) -> list[str]:

@@ -19,7 +19,7 @@ from spinney.api.status import LastError
 from spinney.decisions import clique_status, places, reporting, sharing
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
-from spinney.decisions.making import claims
+from spinney.decisions.making import claims, owning
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
@@ -43,7 +43,7 @@ class Observation(Record):
     """The set it was made for, with the template its set replica runs."""
 
     revision: str = ""
-    """The revision its set replica runs."""
+    """The revision its set replica runs; "" while it is not known: then nothing is built."""
 
     place: GroupPlace | None = None
     """Where it stands in that set; None where the set knows of no such group."""
@@ -97,6 +97,9 @@ def decide(seen: Observation) -> Decision:
     _create_missing(seen, seen.set_, wanted, actions, reasons)
     status = status_of(seen, shares.errors)
     changed = status != group.status
+    if changed and reporting.must_go_first(group.status.conditions):
+        intent = reporting.document(status, COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(actions[:ACTIONS_MAX]),
         status=reporting.document(status, COUNTERS) if changed else None,
@@ -165,7 +168,12 @@ def _create_missing(
 ) -> None:
     there = {clique.metadata.name for clique in seen.cliques}
     there |= {holder.name for holder in seen.holders}
-    missing = [place for name, place in wanted.items() if name not in there]
+    missing = [
+        place for name, place in wanted.items() if name not in there and not seen.shared.holders
+    ]
+    if missing and not seen.revision:
+        reasons.append("which revision its set replica runs is not known: nothing is built")
+        missing = []
     actions.extend(
         Create(
             document=clique_documents.podclique(
@@ -176,9 +184,18 @@ def _create_missing(
     )
     if missing:
         reasons.append(f"{len(missing)} of {len(wanted)} PodCliques are missing")
-    for holder in seen.holders:
+    for holder in _strangers(seen):
         actions.append(conflict(ref_of(seen.group), seen.group.metadata.uid, holder))
-        reasons.append(f'the name "{holder.name}" is held by another\'s PodClique')
+        reasons.append(f'the name "{holder.name}" is held by another')
+
+
+def _strangers(seen: Observation) -> list[ObjectMeta]:
+    """Return what holds names the group needs, but for what a group of its name left behind."""
+    return [
+        holder
+        for holder in (*seen.holders, *seen.shared.holders)
+        if not owning.is_left_over(holder, groupkinds.SCALING_GROUP, seen.group.metadata)
+    ]
 
 
 def conflict(about: Ref, uid: str, holder: ObjectMeta) -> Emit:
@@ -295,7 +312,7 @@ def _conditions(
         seen.now,
         group.metadata.generation,
     )
-    held = [holder.name for holder in seen.holders]
+    held = [holder.name for holder in _strangers(seen)]
     return clique_status.with_name_conflict(told, held, seen.now)
 
 

@@ -6,7 +6,7 @@ back out of a name. Letters as in `api/names.py`: `i` a set replica, `j` a group
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -119,11 +119,18 @@ class Layout(Record):
                 config=config,
             )
 
-    def base_places(self, set_replica_index: int) -> Iterator[CliquePlace]:
-        """Yield the PodCliques of a base gang: those outside groups, then each group's floor."""
+    def base_places(
+        self, set_replica_index: int, group_replicas: Mapping[str, int]
+    ) -> Iterator[CliquePlace]:
+        """Yield the PodCliques of a base gang: those outside groups, then each group's floor.
+
+        `group_replicas` are the counts of the groups that are there; the others have the
+        template's. Of a group at 0 nothing is asked (rule 2.7).
+        """
         yield from self.standalone_places(set_replica_index)
         for group in self.group_places(set_replica_index):
-            yield from grouped_places(group, range(group.config.min_available))
+            replicas = group_replicas.get(group.name, group.config.replicas)
+            yield from grouped_places(group, range(min(group.config.min_available, replicas)))
 
 
 def layout(set_: PodCliqueSet) -> Layout:

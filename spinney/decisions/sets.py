@@ -21,11 +21,12 @@ from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodCliqueSetUpdateProgress
 from spinney.api.podgang import PodGang
+from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import places, reporting, revisions, set_status, sharing, startup
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Patch
 from spinney.decisions.groups import conflict
-from spinney.decisions.making import claims, supporting
+from spinney.decisions.making import claims, owning, supporting
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace, GroupPlace, Layout
@@ -37,6 +38,8 @@ from spinney.meta.metadata import ObjectMeta
 from spinney.meta.patches import merge_patch
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Precondition, Ref
+
+REVISION_NOT_FOUND = "ERR_REVISION_NOT_FOUND"
 
 
 class Observation(Record):
@@ -77,6 +80,9 @@ def decide(seen: Observation) -> Decision:
     plan.remove_excess()
     status = _status(seen, plan)
     changed = status != set_.status
+    if changed and reporting.must_go_first(set_.status.conditions):
+        intent = reporting.document(status, set_status.COUNTERS)
+        return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
@@ -148,16 +154,34 @@ def _note_template(seen: Observation) -> Decision:
 
 
 def running_revisions(seen: Observation) -> dict[int, str]:
-    """Return which revision each set replica runs: as its base gang says, else the target."""
+    """Return which revision each set replica runs.
+
+    Its base gang says so; where that was deleted by hand, what is left of the replica. A new one
+    runs the target.
+    """
     found = {
         gang.metadata.name: gang.metadata.labels.get(labels.REVISION, "") for gang in seen.gangs
     }
     set_ = seen.set_
     target = set_.status.current_generation_hash
-    return {
-        index: found.get(names.base_podgang(set_.metadata.name, index)) or target
+    told = {
+        index: found.get(names.base_podgang(set_.metadata.name, index), "")
         for index in range(set_.spec.replicas)
     }
+    left = {} if all(told.values()) else _followed(seen)
+    return {index: revision or left.get(str(index), target) for index, revision in told.items()}
+
+
+def _followed(seen: Observation) -> dict[str, str]:
+    """Return the revisions that PodCliques and groups say they follow, by set replica index."""
+    found: dict[str, str] = {}
+    kept = set(map(revisions.hash_of, seen.revisions))
+    children: list[PodClique | PodCliqueScalingGroup] = [*seen.cliques, *seen.groups]
+    for child in children:
+        revision = child.status.current_pod_clique_set_generation_hash
+        if child.metadata.deletion_timestamp is None and revision in kept:
+            found[child.metadata.labels.get(labels.SET_REPLICA_INDEX, "")] = revision
+    return found
 
 
 def template_for(
@@ -202,12 +226,34 @@ class _Plan:
         }
         for ref in seen.present:
             self._there[ref.kind][ref.name] = ref
+        self._group_replicas = {item.metadata.name: item.spec.replicas for item in seen.groups}
+        target = self.set_.status.current_generation_hash
+        self._known = {target, *map(revisions.hash_of, seen.revisions)}
+        self._lost: set[str] = set()
         self._wanted: dict[GroupKind, set[str]] = {}
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
-        for _, metadata in seen.holders:
+        for _, metadata in _strangers(seen):
             self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
             self.reasons.append(f'the name "{metadata.name}" is held by another')
+
+    @property
+    def errors(self) -> tuple[LastError, ...]:
+        """What stands in the way, and who has to act."""
+        set_name = self.set_.metadata.name
+        lost = (
+            LastError(
+                code=REVISION_NOT_FOUND,
+                description=(
+                    f"ControllerRevision {revisions.name(set_name, revision)} is not there, which "
+                    "replicas of this set run: PodCliques they lose are not rebuilt until it is "
+                    "restored or the replicas are updated"
+                ),
+                observed_at=self.seen.now,
+            )
+            for revision in sorted(self._lost)
+        )
+        return (*self.sharing.errors, *lost)
 
     @property
     def made(self) -> list[Ref]:
@@ -223,6 +269,8 @@ class _Plan:
     def _want(self, kind: GroupKind, name: str) -> bool:
         """Note that an object is wanted; returns whether it has to be made."""
         self._wanted.setdefault(kind, set()).add(name)
+        if kind in _SHARE and self.seen.shared.holders:
+            return False
         return name not in self._there.get(kind, {}) and (kind, name) not in self._held
 
     def _create(self, kind: GroupKind, document: Document, name: str) -> None:
@@ -299,6 +347,8 @@ class _Plan:
 
     def make_replica(self, index: int) -> None:
         set_, layout = self._seen_by(index)
+        if self.running[index] not in self._known:
+            self._lost.add(self.running[index])
         self._make_base_gang(set_, layout, index)
         self._make_service(index)
         for group in layout.group_places(index):
@@ -309,7 +359,7 @@ class _Plan:
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
         if self._want(groupkinds.GANG, name):
-            members = tuple(layout.base_places(index))
+            members = tuple(layout.base_places(index, self._group_replicas))
             self._make_gang(set_, name, members, self.running[index])
 
     def _make_gang(
@@ -362,7 +412,8 @@ class _Plan:
             self._make_autoscaler(place.name, document)
 
     def _make_clique(self, set_: PodCliqueSet, place: CliquePlace) -> None:
-        if self._want(groupkinds.CLIQUE, place.name):
+        is_missing = self._want(groupkinds.CLIQUE, place.name)
+        if is_missing and self.running[place.set_replica_index] in self._known:
             document = clique_documents.podclique(set_, set_.spec.template, place)
             self._create(groupkinds.CLIQUE, document, place.name)
         clique = places.clique_of(set_.spec.template, place.clique)
@@ -429,6 +480,9 @@ _MADE = (
 )
 """In which order things are made: a gang tells its replica's revision before any child is made."""
 
+_SHARE = (groupkinds.SCALING_GROUP, groupkinds.CLIQUE)
+"""What makes pods that share the claims of the set."""
+
 _TAKEN_AWAY = (
     groupkinds.CLIQUE,
     groupkinds.SCALING_GROUP,
@@ -469,12 +523,21 @@ def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
             gangs=seen.gangs,
             held=tuple(metadata.name for _, metadata in seen.holders),
             running=plan.running,
-            errors=plan.sharing.errors,
+            errors=plan.errors,
             binding=seen.binding,
         ),
         seen.settings,
         seen.now,
     )
+
+
+def _strangers(seen: Observation) -> list[tuple[GroupKind, ObjectMeta]]:
+    """Return what holds names the set needs, but for what a set of its name left behind."""
+    return [
+        (kind, metadata)
+        for kind, metadata in seen.holders
+        if not owning.is_left_over(metadata, groupkinds.SET, seen.set_.metadata)
+    ]
 
 
 def expected_gangs(
@@ -485,7 +548,8 @@ def expected_gangs(
     `group_replicas` are the counts of the groups that are there; the others have the template's.
     """
     layout = places.layout(set_)
-    yield names.base_podgang(set_.metadata.name, index), tuple(layout.base_places(index))
+    base = names.base_podgang(set_.metadata.name, index)
+    yield base, tuple(layout.base_places(index, group_replicas))
     for group in layout.group_places(index):
         replicas = group_replicas.get(group.name, group.config.replicas)
         for copy in range(group.config.min_available, replicas):

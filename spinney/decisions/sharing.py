@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from spinney.api import groupkinds
@@ -29,6 +29,9 @@ class Shared(Record):
     templates: tuple[ResourceClaimTemplate, ...] = ()
     """Claim templates beside the set that its entries mean."""
 
+    holders: tuple[ObjectMeta, ...] = ()
+    """Claims at names it needs that are not its own; nothing that would use them is made."""
+
 
 class Sharing(Record):
     """What has to be done about them."""
@@ -53,16 +56,19 @@ def decide(
     kind: GroupKind,
     owner: ObjectMeta,
     now: datetime,
+    in_use: Collection[str] = (),
 ) -> Sharing:
     """Return what to do about the claims of one level, whose object is their owner.
 
-    Claims that are there are left as they are: what they ask for is granted already.
+    Claims that are there are left as they are: what they ask for is granted already. Those `in_use`
+    stay, wanted or not.
     """
     there = {claim.metadata.name: claim for claim in shared.claims}
+    held_by_others = {holder.name for holder in shared.holders}
     actions: list[Action] = []
     errors: list[LastError] = []
     for claim in wanted:
-        if claim.name in there:
+        if claim.name in there or claim.name in held_by_others:
             continue
         spec = _spec(claim.template, shared, template)
         if spec is None:
@@ -73,7 +79,7 @@ def decide(
             errors.append(LastError(code=TEMPLATE_NOT_FOUND, description=text, observed_at=now))
             continue
         actions.append(Create(document=claims.document(claim, kind, owner, spec)))
-    names = {claim.name for claim in wanted}
+    names = {claim.name for claim in wanted} | {*in_use}
     for name, held in there.items():
         if name not in names and held.metadata.deletion_timestamp is None:
             ref = Ref(kind=groupkinds.CLAIM, namespace=owner.namespace, name=name)

@@ -6,12 +6,15 @@ its base gang is placed before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from spinney.api import names
 from spinney.api.templates import ANY_ORDER, IN_ORDER, PodCliqueSetTemplateSpec
 from spinney.decisions import places
 from spinney.decisions.places import CliquePlace
+
+NO_GROUPS: Mapping[str, int] = MappingProxyType({})
 
 
 def parents(template: PodCliqueSetTemplateSpec, clique_name: str) -> tuple[str, ...]:
@@ -37,9 +40,15 @@ def starts_after(template: PodCliqueSetTemplateSpec, place: CliquePlace) -> tupl
 
 
 def full_names(
-    template: PodCliqueSetTemplateSpec, place: CliquePlace, parent: str
+    template: PodCliqueSetTemplateSpec,
+    place: CliquePlace,
+    parent: str,
+    group_replicas: Mapping[str, int] = NO_GROUPS,
 ) -> Iterator[str]:
-    """Yield the PodCliques that a parent of the template stands for, seen from a place."""
+    """Yield the PodCliques that a parent of the template stands for, seen from a place.
+
+    `group_replicas` are the counts of groups that are there: nobody waits for one at 0.
+    """
     if place.is_scaled:
         group = place.group
         if group is not None and parent in group.config.clique_names:
@@ -50,7 +59,8 @@ def full_names(
         yield names.clique(place.set_name, place.set_replica_index, parent)
         return
     full_name = names.scaling_group(place.set_name, place.set_replica_index, config.name)
-    for index in range(config.min_available):
+    least = config.min_available
+    for index in range(min(least, group_replicas.get(full_name, least))):
         yield names.grouped_clique(full_name, index, parent)
 
 

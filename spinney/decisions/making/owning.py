@@ -28,6 +28,19 @@ def is_owned_by(metadata: ObjectMeta, owner_uid: str) -> bool:
     )
 
 
+def is_left_over(metadata: ObjectMeta, kind: GroupKind, owner: ObjectMeta) -> bool:
+    """Whether an object belonged to one that had an owner's name before it, and goes as that did.
+
+    Its name is waited for; there is nothing for anybody to do about it.
+    """
+    return any(
+        reference.controller
+        and (reference.kind, reference.name) == (kind.kind, owner.name)
+        and reference.uid != owner.uid
+        for reference in metadata.owner_references
+    )
+
+
 def controller_of(metadata: ObjectMeta) -> Ref | None:
     """Return which object controls another, None where it is nobody's."""
     for reference in metadata.owner_references:
