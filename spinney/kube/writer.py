@@ -14,7 +14,8 @@ from spinney.api.kinds import Kind
 from spinney.kube import client, places
 from spinney.kube.client import Write
 from spinney.kube.transport import JSON, Query, Transport, Unreachable
-from spinney.meta.documents import Document, Json, object_at, string_at
+from spinney.meta.documents import Document, Json, list_at, object_at, string_at
+from spinney.meta.errors import Conflict, Invalid
 from spinney.meta.references import GroupKind, Precondition, Ref
 from spinney.ports import Written
 
@@ -56,7 +57,15 @@ class HttpWriter:
         if held := _preconditions(only_if):
             body = {**merge, "metadata": {**object_at(merge, ["metadata"]), **held}}
         path = self._places.of(target, subresource)
-        answer = await self._send("PATCH", path, body, client.MERGE_PATCH, self._query())
+        try:
+            answer = await self._send("PATCH", path, body, client.MERGE_PATCH, self._query())
+        except Invalid as error:
+            if only_if.uid and _is_about_uid(error):
+                raise Conflict(
+                    f"{target} is another object of that name: its uid is not {only_if.uid}",
+                    details=error.details,
+                ) from error
+            raise
         return _written(target.kind, answer)
 
     async def put_status(self, target: Ref, status: Document, resource_version: str) -> Written:
@@ -132,6 +141,14 @@ def _preconditions(only_if: Precondition) -> Document:
     """Return what must hold as metadata, or as `preconditions`, say it."""
     pairs = (("uid", only_if.uid), ("resourceVersion", only_if.resource_version))
     return {key: value for key, value in pairs if value}
+
+
+def _is_about_uid(error: Invalid) -> bool:
+    """Whether a patch was refused as it would change the uid: that is how servers say it."""
+    return any(
+        string_at(cause, ["field"]) == "metadata.uid"
+        for cause in list_at(error.details, ["causes"])
+    )
 
 
 def _delete_options(only_if: Precondition) -> Document:
