@@ -16,21 +16,55 @@ from spinney.server.access import Access, Grant
 from spinney.server.serving import Server
 
 TOKEN = "controllers-token"
+USER = "system:spinney:controllers"
+HOST = "127.0.0.1"
+
+
+class Front:
+    """The server before a world; it can go away and come back where it was."""
+
+    def __init__(self, world: World, clock: Clock) -> None:
+        self._world = world
+        self._clock = clock
+        self._server: Server | None = None
+        self.port = 0
+
+    async def come(self) -> None:
+        access = Access([Grant(token=TOKEN, user=USER)])
+        self._server = Server(self._world, access, self._clock)
+        _, self.port = await self._server.start(HOST, self.port)
+
+    async def go(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+            self._server = None
+
+    def transport(self) -> Transport:
+        """Return a way to it, for the controllers."""
+        connection = Connection(server=f"http://{HOST}:{self.port}", token=TOKEN)
+        return Transport(connection, self._clock)
 
 
 @asynccontextmanager
-async def served(
-    world: World, clock: Clock, user: str = "system:spinney:controllers"
-) -> AsyncIterator[Transport]:
-    """Serve a world, and give a way to it that is somebody's."""
-    server = Server(world, Access([Grant(token=TOKEN, user=user)]), clock)
-    host, port = await server.start("127.0.0.1", 0)
-    transport = Transport(Connection(server=f"http://{host}:{port}", token=TOKEN), clock)
+async def fronted(world: World, clock: Clock) -> AsyncIterator[Front]:
+    """Serve a world."""
+    front = Front(world, clock)
+    await front.come()
     try:
-        yield transport
+        yield front
     finally:
-        await transport.close()
-        await server.stop()
+        await front.go()
+
+
+@asynccontextmanager
+async def served(world: World, clock: Clock) -> AsyncIterator[Transport]:
+    """Serve a world, and give a way to it."""
+    async with fronted(world, clock) as front:
+        transport = front.transport()
+        try:
+            yield transport
+        finally:
+            await transport.close()
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
