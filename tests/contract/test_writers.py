@@ -350,14 +350,29 @@ def test_what_has_no_namespace_is_written_too(told):
 def test_a_kind_that_is_not_known_is_refused(told):
     async def story(bench, writer):
         version = bench.store.version
-        document = {**child("a"), "kind": "Unheard"}
-        with pytest.raises(BadRequest, match='no kind "Unheard"'):
-            await writer.create(document)
-        with pytest.raises(BadRequest, match='no kind "Unheard"'):
-            await writer.apply(document, force=True)
+        for strange in ({"kind": "Unheard"}, {"apiVersion": "v9"}):
+            document = {**child("a"), **strange}
+            with pytest.raises(BadRequest, match="is registered for version"):
+                await writer.create(document)
+            with pytest.raises(BadRequest, match="is registered for version"):
+                await writer.apply(document, force=True)
         unheard = Ref(kind=GroupKind(group="", kind="Unheard"), namespace="default", name="a")
         with pytest.raises(NotFound):
             await writer.patch(unheard, LABEL, Precondition())
         assert bench.store.version == version
+
+    told(story)
+
+
+def test_what_is_written_is_recorded_under_the_manager(told):
+    async def story(bench, writer):
+        await writer.create(child("a", size="1"))
+        await writer.apply(child("b", size="1"), force=True)
+        await writer.create(clique())
+        await writer.patch(clique_ref(), LABEL, Precondition())
+        await writer.put_status(clique_ref(), {"replicas": 3}, version_of(bench, clique_ref()))
+        for target in (child_ref("a"), child_ref("b"), clique_ref()):
+            entries = bench.document(target)["metadata"]["managedFields"]
+            assert {entry["manager"] for entry in entries} == {ENGINE.manager}
 
     told(story)

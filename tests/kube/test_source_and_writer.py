@@ -182,6 +182,22 @@ def test_a_watch_ends_with_its_request_and_is_not_taken_up_again():
     assert "allowWatchBookmarks=true" in asked[0][1]
 
 
+def test_an_item_is_given_the_kind_and_version_a_list_leaves_out():
+    """So a cluster lists what Kubernetes itself has."""
+    item = {"metadata": {"name": "a", "namespace": "default", "resourceVersion": "2"}}
+    metadata = {"resourceVersion": "3", "continue": "more"}
+
+    async def test(client, _clock):
+        page = await HttpSource(client.transport, READ).list(CONFIG_MAP, limit=10, token="next")
+        assert page.items == ({"apiVersion": "v1", "kind": "ConfigMap", **item},)
+        assert (page.resource_version, page.token) == ("3", "more")
+
+    listed = {"kind": "ConfigMapList", "metadata": metadata, "items": [item]}
+    assert scripted(test, lambda: web.json_response(listed)) == [
+        ("GET", "/api/v1/configmaps?limit=10&continue=next")
+    ]
+
+
 def test_an_item_that_is_no_object_is_told():
     async def test(client, _clock):
         with pytest.raises(DecodeError, match="configmaps"):
