@@ -121,7 +121,7 @@ class Client:
         form: str = JSON,
     ) -> Document:
         """Return an object; raises NotFound."""
-        path = _place(resource, namespace, name, subresource)
+        path = place(resource, namespace, name, subresource)
         return (await self.transport.request("GET", path, accept=form)).document
 
     async def page(
@@ -169,7 +169,8 @@ class Client:
         self, resource: Resource, namespace: str, document: Document, write: Write
     ) -> Answer:
         """Make an object; raises AlreadyExists."""
-        return await self._write("POST", resource.path(namespace), document, JSON, write.query)
+        path = collection(resource, namespace)
+        return await self._write("POST", path, document, JSON, write.query)
 
     async def replace(
         self,
@@ -182,7 +183,7 @@ class Client:
     ) -> Answer:
         """Replace an object; raises Conflict where it carries another version than the stored."""
         name = string_at(document, ["metadata", "name"])
-        path = _place(resource, namespace, name, subresource)
+        path = place(resource, namespace, name, subresource)
         return await self._write("PUT", path, document, JSON, write.query)
 
     async def patch(
@@ -197,7 +198,7 @@ class Client:
         subresource: str = "",
     ) -> Answer:
         """Patch an object; `form` is one of the content types above."""
-        path = _place(resource, namespace, name, subresource)
+        path = place(resource, namespace, name, subresource)
         return await self._write("PATCH", path, body, form, write.query)
 
     async def apply(
@@ -212,7 +213,7 @@ class Client:
     ) -> Answer:
         """Delete an object; `options` are those of a `DeleteOptions`."""
         body: Document = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        return await self._write("DELETE", _place(resource, namespace, name), body, JSON, ())
+        return await self._write("DELETE", place(resource, namespace, name), body, JSON, ())
 
     async def _write(
         self, method: str, path: str, body: Json, form: str, query: Sequence[tuple[str, str]]
@@ -225,7 +226,7 @@ class Client:
         return (await self.transport.request("GET", path)).document
 
 
-def _place(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
+def place(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
     """Return where an object is; raises BadRequest for a name that would lead elsewhere.
 
     Without one, or with "..", a request for an object would be one for all of them, or for their
@@ -233,13 +234,23 @@ def _place(resource: Resource, namespace: str, name: str, subresource: str = "")
     """
     if not name:
         raise BadRequest(f"resource name may not be empty ({resource.full_name})")
-    for text in (name, namespace):
-        if text in (".", "..") or "/" in text or "%" in text:
-            raise BadRequest(
-                f"invalid resource name {json_string(text)}: "
-                "must not be '.' or '..', nor contain '/' or '%'"
-            )
+    _check_part(name)
+    _check_part(namespace)
     return resource.path(namespace, name, subresource)
+
+
+def collection(resource: Resource, namespace: str) -> str:
+    """Return where all objects of a namespace are; raises as `place` does."""
+    _check_part(namespace)
+    return resource.path(namespace)
+
+
+def _check_part(text: str) -> None:
+    if text in (".", "..") or "/" in text or "%" in text:
+        raise BadRequest(
+            f"invalid resource name {json_string(text)}: "
+            "must not be '.' or '..', nor contain '/' or '%'"
+        )
 
 
 def _first(preferred: str, versions: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ A request is repeated only where the server cannot have acted on it: it said so 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 import tempfile
@@ -29,13 +30,16 @@ JSON = "application/json"
 CONNECT_TIMEOUT_SECONDS = 10
 ANSWER_TIMEOUT_SECONDS = 60
 ATTEMPTS_MAX = 5
+IN_FLIGHT_MAX = 50
+"""How many requests are under way at once; streams do not count, as each lasts."""
+
 RETRY_AFTER_SECONDS_MAX = 30
 SHOWN_BODY_CHARACTERS = 200
 
 Query = Sequence[tuple[str, str]]
 
 
-class Unreachable(SpinneyError):
+class Unreachable(SpinneyError, ConnectionError):
     """The network or the server: no answer came. Whether a write was done is not known."""
 
 
@@ -64,6 +68,7 @@ class Transport:
         self._credentials = Credentials(connection, clock)
         self._session: aiohttp.ClientSession | None = None
         self._certificate: bytes | None = None
+        self._room = asyncio.Semaphore(IN_FLIGHT_MAX)
 
     async def close(self) -> None:
         """Close the connections, and let the loop see them closed."""
@@ -81,8 +86,12 @@ class Transport:
         body: bytes | None = None,
         content_type: str = JSON,
         accept: str = JSON,
+        attempts_max: int = ATTEMPTS_MAX,
     ) -> Answer:
-        """Ask, and return the answer; raises ApiError where it is not success, and Unreachable."""
+        """Ask, and return the answer; raises ApiError where it is not success, and Unreachable.
+
+        With one attempt, a server that says "later" is not waited for: whoever asks decides.
+        """
         limits = aiohttp.ClientTimeout(
             total=ANSWER_TIMEOUT_SECONDS, sock_connect=CONNECT_TIMEOUT_SECONDS
         )
@@ -92,7 +101,10 @@ class Transport:
         attempt = 1
         while True:
             try:
-                async with self._answering(method, path, query, body, headers, limits) as answer:
+                async with (
+                    self._room,
+                    self._answering(method, path, query, body, headers, limits) as answer,
+                ):
                     data = await self._read(answer)
                     return Answer(
                         code=answer.status,
@@ -105,7 +117,7 @@ class Transport:
                 self._credentials.forget()
             except ApiError as error:
                 pause = error.retry_after_seconds
-                if error.code not in (429, 503) or pause is None or attempt >= ATTEMPTS_MAX:
+                if error.code not in (429, 503) or pause is None or attempt >= attempts_max:
                     raise
                 await self._clock.sleep(timedelta(seconds=min(pause, RETRY_AFTER_SECONDS_MAX)))
             attempt += 1
@@ -178,7 +190,7 @@ class Transport:
         if self._session is None:
             self._certificate = credential.certificate
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=_tls(self.connection, credential), limit=50),
+                connector=aiohttp.TCPConnector(ssl=_tls(self.connection, credential), limit=0),
                 headers={"User-Agent": f"spinney/{spinney.__version__}"},
                 auto_decompress=True,
             )

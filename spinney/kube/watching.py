@@ -76,8 +76,8 @@ class Watch:
         while True:
             begun, is_silent = self._clock.elapsed(), True
             try:
-                async with aclosing(self._stream(version)) as stream:
-                    async for event in stream:
+                async with aclosing(self._stream(version)) as events:
+                    async for event in events:
                         version, failures, is_silent = event.version or version, 0, False
                         yield event
                 if is_silent and self._clock.elapsed() - begun < SHORT:
@@ -88,27 +88,36 @@ class Watch:
                     raise
                 await self._clock.sleep(self._pause(error, failures))
 
+    def _stream(self, since: str) -> AsyncGenerator[Event]:
+        return stream(self._client, self._resource, self._selection, since, form=self._form)
+
     def _pause(self, error: Exception, failures: int) -> timedelta:
         if isinstance(error, ApiError) and error.retry_after_seconds is not None:
             return timedelta(seconds=error.retry_after_seconds)
         grown = min(BACKOFF_FIRST * (1 << min(failures - 1, 10)), BACKOFF_MOST)
         return grown + self._entropy.jitter(grown)
 
-    async def _stream(self, since: str) -> AsyncGenerator[Event]:
-        query = [
-            *self._selection.query,
-            ("watch", "true"),
-            ("allowWatchBookmarks", "true"),
-            ("resourceVersion", since),
-            ("timeoutSeconds", str(STREAM_SECONDS)),
-        ]
-        path = self._resource.path(self._selection.namespace)
-        async with self._client.transport.lines(
-            path, query=query, accept=self._form, silence_seconds=SILENCE_SECONDS
-        ) as lines:
-            async for line in lines:
-                if line.strip():
-                    yield _event(line)
+
+async def stream(
+    client: Client, resource: Resource, selection: Selection, since: str, *, form: str = JSON
+) -> AsyncGenerator[Event]:
+    """Yield what one watch request tells, until the server or the network ends it."""
+    query = [
+        *selection.query,
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", since),
+        ("timeoutSeconds", str(STREAM_SECONDS)),
+    ]
+    async with client.transport.lines(
+        resource.path(selection.namespace),
+        query=query,
+        accept=form,
+        silence_seconds=SILENCE_SECONDS,
+    ) as lines:
+        async for line in lines:
+            if line.strip():
+                yield _event(line)
 
 
 def _event(line: bytes) -> Event:

@@ -64,6 +64,9 @@ def scaled(kind: Kind, document: Document, scale: Document) -> Document:
             kind="Scale",
             name=string_at(document, ["metadata", "name"]),
         )
+    uid, found = string_at(scale, ["metadata", "uid"]), string_at(document, ["metadata", "uid"])
+    if uid and uid != found:
+        raise requests.other_uid(kind, string_at(document, ["metadata", "name"]), uid, found)
     version = string_at(scale, ["metadata", "resourceVersion"])
     if version and version != string_at(document, ["metadata", "resourceVersion"]):
         raise requests.modified(kind, string_at(document, ["metadata", "name"]))

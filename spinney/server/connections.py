@@ -30,7 +30,7 @@ class Connections:
         self._header_seconds = header_seconds
         self._handle = handle
         self._silent: set[RequestHandler] = set()
-        self._server = web.Server(
+        self._server = _Server(
             self._noted,
             access_log=None,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -57,6 +57,21 @@ class Connections:
             protocol.force_close()
 
     async def close(self, seconds: float) -> None:
-        """Let requests end for so long, then close everything."""
+        """Let requests end for so long, then close everything; what comes still is refused."""
+        self._server.is_closing = True
         self._server.pre_shutdown()
         await self._server.shutdown(seconds)
+
+
+class _Server(web.Server):
+    """Knows its connections; one that was being accepted while it closed is cut at once.
+
+    It would be in no list of what is to be closed, and stay open with nobody behind it.
+    """
+
+    is_closing = False
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if self.is_closing:
+            transport.abort()

@@ -120,14 +120,26 @@ class Server:
         self.is_ready = False
         if self._listener is None or self._connections is None or self._bookmarks is None:
             return
-        self._listener.close()
+        self._accept_no_more(self._listener)
         self._bookmarks.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._bookmarks
+        self._listener.close()
         self._watches.stop()
         await self._connections.close(STOP_SECONDS)
         await self._listener.wait_closed()
         self._listener = None
+
+    @staticmethod
+    def _accept_no_more(listener: asyncio.Server) -> None:
+        """Leave newcomers to the kernel, while those just accepted get their protocol.
+
+        asyncio before 3.12 loses, and never closes, a connection it accepted in the moment before
+        its server is closed.
+        """
+        loop = asyncio.get_running_loop()
+        for listening in listener.sockets:
+            loop.remove_reader(listening.fileno())
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

@@ -106,10 +106,16 @@ class BadLine:
         back = 0
         if self._entropy.happens(self.faults.replayed_per_mille):
             back = self._entropy.between(0, self.faults.replayed_versions_most)
-        async for event in self._source.watch(kind, str(max(int(since) - back, 0))):
-            await self._lag()
-            yield event
-            if self._entropy.happens(self.faults.cut_per_mille):
-                return
-            if self._entropy.happens(self.faults.compacted_per_mille):
-                raise Expired("planted: compacted")
+        events = self._source.watch(kind, str(max(int(since) - back, 0)))
+        try:
+            async for event in events:
+                await self._lag()
+                yield event
+                if self._entropy.happens(self.faults.cut_per_mille):
+                    return
+                if self._entropy.happens(self.faults.compacted_per_mille):
+                    raise Expired("planted: compacted")
+        finally:
+            close = getattr(events, "aclose", None)
+            if close is not None:
+                await close()

@@ -21,7 +21,7 @@ from spinney.engine.metrics import NoMetrics
 from spinney.meta.documents import Document, list_at, string_at, value_at
 from spinney.meta.errors import Conflict, NotFound
 from spinney.meta.references import GroupKind, Precondition, Ref
-from spinney.ports import Change, Identity, Reader, Source, Writer
+from spinney.ports import Change, Clock, Identity, Reader, Source, Writer
 from spinney.registry.world import World, open_world
 from spinney.store.journals import MemoryJournal
 from spinney.store.reader import StoreReader, StoreSource
@@ -74,7 +74,7 @@ class PodsTooMany:
 class Nodes:
     """Plays all nodes: places pods that may be placed, runs them, takes deleted ones away."""
 
-    def __init__(self, world: World, clock: VirtualClock, entropy: SeededEntropy) -> None:
+    def __init__(self, world: World, clock: Clock, entropy: SeededEntropy) -> None:
         self._world = world
         self._writer = world.writer(NODES)
         self._clock = clock
@@ -131,7 +131,7 @@ class Nodes:
 class Life:
     """One world, and what tests ask of it."""
 
-    def __init__(self, world: World, clock: VirtualClock, entropy: SeededEntropy) -> None:
+    def __init__(self, world: World, clock: Clock, entropy: SeededEntropy) -> None:
         self.world = world
         self.store = world.store
         self.clock = clock

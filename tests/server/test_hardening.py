@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import ADMIN, CONFIGS, MERGE, PODS, config, pod, served, story
 
-from spinney.server import bodies, paths
+from spinney.server import bodies, connections, paths
 
 HEAD = f"Host: x\r\nAuthorization: Bearer {ADMIN}\r\n"
 
@@ -115,6 +115,28 @@ async def test_who_asks_nothing_is_not_waited_for(client):
     for begun in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX-"):
         answer = await client.raw(begun)
         assert answer == b"" or b" 400 " in answer or b" 408 " in answer
+
+
+def test_who_is_let_in_while_the_server_ends_is_cut():
+    """A connection may have been accepted just before; nobody would ever close it."""
+
+    async def main():
+        never = asyncio.Event()
+        ending = connections.Connections(lambda _request: never.wait())
+        await ending.close(0)
+        listener = await asyncio.get_running_loop().create_server(ending.new, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())
+    gc.collect()
 
 
 @story
