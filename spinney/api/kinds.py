@@ -202,7 +202,7 @@ def admit(
     `old` is the stored object where this is an update; then the update rules hold too.
     """
     placed = _placed(kind, new)
-    if kind.sieve.passes(placed):
+    if kind.sieve.is_worth_making() and kind.sieve.passes(placed):
         defaulted = kind.default(kind.sieve.fill_defaults(placed))
         faults = [] if kind.sieve.settles(defaulted) else kind.shape.faults(defaulted)
     else:

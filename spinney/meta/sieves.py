@@ -68,18 +68,28 @@ def _read(wanted: type, value: Json) -> object:
     return _FOUND[wanted]
 
 
+WORTH_AFTER = 10
+"""A command that checks a file or two is done sooner without a sieve; a server soon has one."""
+
+
 class Sieve:
     """A schema, ready to wave well-formed documents through."""
 
-    __slots__ = ("_fill", "_is_made", "_schema", "_settles", "_type")
+    __slots__ = ("_asked", "_fill", "_is_made", "_schema", "_settles", "_type")
 
     def __init__(self, schema: Schema) -> None:
         """Prepare for a schema; the work is done when the first document comes."""
         self._schema = schema
         self._is_made = False
+        self._asked = 0
         self._type: object = None
         self._fill: _Fill | None = None
         self._settles: _Settles | None = None
+
+    def is_worth_making(self) -> bool:
+        """Whether so many documents have come that making it saves more than it costs."""
+        self._asked += 1
+        return self._asked > WORTH_AFTER
 
     def passes(self, document: Document) -> bool:
         """Whether a document, as it was written, is well-formed but for absent defaults."""
