@@ -30,6 +30,7 @@ _MASKS = (
     (r"(Too large resource version: \d+, current: )\d+", r"\1<version>"),
     (r"(?m)^! [EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\breflector\.go:.*\n", ""),
     (r"(?m)^! ([EIW])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+):\d+\]", r"! \1 \2]"),
+    (r"(?<=over )\d+d(?=\))|(?<=\()\d+d(?= ago\))", "<days>"),
     (r"\S*/(LIVE|MERGED)-\d+/", r"<folder>/\1/"),
 )
 _AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)(?! *\(\d+%)", re.MULTILINE)
