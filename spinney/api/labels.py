@@ -236,5 +236,10 @@ def root_name(document: Document) -> str:
 
 def index(document: Document, key: str) -> int | None:
     """Return an index label's value as a number, None where it is none."""
-    text = strings(object_at(document, ["metadata", "labels"])).get(key, "")
+    return number(strings(object_at(document, ["metadata", "labels"])), key)
+
+
+def number(carried: Mapping[str, str], key: str) -> int | None:
+    """Return the value of one of an object's labels as a number, None where it is none."""
+    text = carried.get(key, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None

@@ -40,13 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _describe(session: Session, arguments: argparse.Namespace) -> int:
-    if arguments.files:
-        items = targets.items(arguments.files)
-        chosen = [await targets.of_item(session, item) for item in items]
-    else:
-        chosen = await targets.named(session, arguments.objects)
     code, count = 0, 0
-    for target in chosen:
+    for target in await targets.chosen(session, arguments):
         async for namespace, name in targets.names_of(session, arguments, target):
             try:
                 document = await session.client.get(target.resource, namespace, name)

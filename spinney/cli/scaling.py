@@ -29,13 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _scale(session: Session, arguments: argparse.Namespace) -> int:
-    if arguments.files:
-        items = targets.items(arguments.files)
-        chosen = [await targets.of_item(session, item) for item in items]
-    else:
-        chosen = await targets.named(session, arguments.objects)
     code, count = 0, 0
-    for target in chosen:
+    for target in await targets.chosen(session, arguments):
         _check_can_be_scaled(target)
         async for namespace, name in targets.names_of(session, arguments, target):
             count += 1

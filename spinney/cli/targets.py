@@ -156,6 +156,13 @@ def _is_generated(document: Document) -> bool:
     return bool(string_at(document, ["metadata", "generateName"]))
 
 
+async def chosen(session: Session, arguments: argparse.Namespace) -> list[Target]:
+    """Return the objects a command is about: those of its manifests, else those it names."""
+    if arguments.files:
+        return [await of_item(session, item) for item in items(arguments.files)]
+    return await named(session, arguments.objects)
+
+
 async def names_of(
     session: Session, arguments: argparse.Namespace, target: Target
 ) -> AsyncIterator[tuple[str, str]]:

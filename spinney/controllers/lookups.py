@@ -13,6 +13,7 @@ from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.decisions import places, revisions, sets, sharing
 from spinney.decisions.making import gangs as gang_documents
+from spinney.decisions.making import owning
 from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.sharing import Shared
@@ -22,8 +23,7 @@ from spinney.ports import Reader
 
 def index(metadata: ObjectMeta, key: str) -> int | None:
     """Return an index label's value as a number, None where it is none."""
-    text = metadata.labels.get(key, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None
+    return labels.number(metadata.labels, key)
 
 
 def root_set(reader: Reader, metadata: ObjectMeta) -> PodCliqueSet | None:
@@ -36,13 +36,9 @@ def base_gang(reader: Reader, set_: PodCliqueSet, set_replica_index: int) -> Pod
     """Return the base gang of a set replica, if it is this set's."""
     name = names.base_podgang(set_.metadata.name, set_replica_index)
     gang = reader.get(PodGang, set_.metadata.namespace, name)
-    if gang is None or not _is_owned(gang.metadata, set_.metadata.uid):
+    if gang is None or not owning.is_owned_by(gang.metadata, set_.metadata.uid):
         return None
     return gang
-
-
-def _is_owned(metadata: ObjectMeta, uid: str) -> bool:
-    return any(owner.controller and owner.uid == uid for owner in metadata.owner_references)
 
 
 def set_of_replica(

@@ -11,13 +11,13 @@ from datetime import datetime
 
 import msgspec
 
-from spinney.api import groupkinds
+from spinney.api import groupkinds, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import GangMember, PodGang, PodGangSpec, PodGangStatus
-from spinney.decisions import pods
+from spinney.decisions import clique_status, pods
 from spinney.decisions.actions import Action, Decision, Patch
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace
@@ -104,7 +104,7 @@ def member_names(member: Member) -> list[str]:
     leaving = set(clique.status.leaving_pods)
     kept = [pod.metadata.name for pod in member.pods if pod.metadata.name not in leaving]
     planned = (
-        f"{clique.metadata.name}-{index}"
+        names.pod(clique.metadata.name, index)
         for index in pods.planned_indexes(member.pods, clique.spec.replicas)
     )
     return sorted([*kept, *planned])
@@ -249,16 +249,11 @@ def _short(seen: Observation, count: Mapping[str, int]) -> list[str]:
         if member.clique is None:
             found.append(f"PodClique {member.place.name} is not there")
             continue
-        least = _needed(member.clique)
+        least = clique_status.floor(member.clique)
         there = count[member.place.name]
         if there < least:
             found.append(f"{member.place.name} has {there} of {least}")
     return found
-
-
-def _needed(clique: PodClique) -> int:
-    least = clique.spec.min_available
-    return min(clique.spec.replicas if least is None else least, clique.spec.replicas)
 
 
 def _scheduled(

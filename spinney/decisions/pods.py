@@ -71,8 +71,7 @@ def _statuses(pod: Pod) -> Iterable[ContainerStatus]:
 
 def index_of(pod: Pod) -> int | None:
     """Return a pod's index in its PodClique, as its label says; None where it says nothing."""
-    text = pod.metadata.labels.get(labels.POD_INDEX, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None
+    return labels.number(pod.metadata.labels, labels.POD_INDEX)
 
 
 def template_hash(pod: Pod) -> str:
