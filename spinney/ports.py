@@ -16,7 +16,7 @@ from spinney.meta.references import GroupKind, Precondition, Ref
 
 if TYPE_CHECKING:
     from spinney.api.core.pod import Pod
-    from spinney.decisions.usage import PodUsage
+    from spinney.decisions.usage import NodeUsage, PodUsage
 
 R = TypeVar("R", bound=Record)
 
@@ -286,6 +286,29 @@ class Journal(Protocol):
         """Let go of the files."""
 
 
+class Window(Record):
+    """How large a terminal is."""
+
+    columns: int
+    rows: int
+
+
+class Console(Protocol):
+    """Who talks to a command that runs in a container."""
+
+    async def read(self) -> bytes:
+        """Return what was typed next; b"" once nothing more will come."""
+
+    async def write(self, data: bytes) -> None:
+        """Take what the command printed; waits while the other side does not read."""
+
+    async def write_error(self, data: bytes) -> None:
+        """Take what it printed as errors; with a terminal all of it goes to `write`."""
+
+    async def resized(self) -> Window | None:
+        """Wait for the terminal's next size; None once there will be no other."""
+
+
 class PodMetrics(Protocol):
     """What is known of how much pods use, in memory. What is old is not told."""
 
@@ -318,9 +341,31 @@ class PodRuntime(Protocol):
         """Yield a container's output."""
 
     async def exec(
-        self, pod_uid: str, container: str, command: tuple[str, ...], streams: Streams
+        self,
+        pod_uid: str,
+        container: str,
+        command: tuple[str, ...],
+        console: Console,
+        *,
+        terminal: bool = False,
     ) -> int:
-        """Run a command in a container; returns its exit code."""
+        """Run a command in a container; returns its exit code.
+
+        With `terminal` it gets a terminal of its own; without, its output and errors stay apart.
+        """
 
     async def connect(self, pod_uid: str, port: int) -> Streams:
         """Open a connection to a port of a pod."""
+
+
+class Nodes(PodMetrics, Protocol):
+    """The nodes whose pods this process can reach."""
+
+    def runtime(self, node: str) -> PodRuntime:
+        """Return what runs a node's pods.
+
+        Raises Unavailable, saying why, where there is no such node or it is not connected.
+        """
+
+    def node_usage(self, node: str) -> NodeUsage | None:
+        """Return what was last measured of a node; None where nothing is known."""

@@ -23,6 +23,15 @@ class PodUsage(Record):
     """What the pod says of itself, by the name of the metric: requests a second, waiting calls …"""
 
 
+class NodeUsage(Record):
+    """What one node used, its pods and all else on it. All amounts are in billionths of a unit."""
+
+    measured_at: datetime
+    window: timedelta = timedelta(seconds=15)
+    values: Mapping[str, int] = {}
+    """How much of each resource, `cpu` and `memory` among them."""
+
+
 class Sample(Record):
     """One pod of a target, with what was measured of it."""
 
