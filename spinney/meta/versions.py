@@ -133,12 +133,13 @@ def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
 
 
 def _owner_uids(metadata: Document) -> tuple[str, ...]:
-    return tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS))
+    return tuple([string_at(owner, _UID_PATH) for owner in list_at(metadata, _OWNERS)])
 
 
 _METADATA_PATH = ("metadata",)
 _NODE_PATH = ("spec", "nodeName")
 _OWNERS = ("ownerReferences",)
+_UID_PATH = ("uid",)
 
 
 class _Owner(Record):
