@@ -148,6 +148,8 @@ class Changes:
             return requests.told(kind, head)
         after = keeping.kept(kind, before, wanted, subresource)
         after, warnings = self._checked(kind, before, after, request, subresource, duplicates)
+        if subresource == keeping.STATUS and keeping.is_unchanged(before, after):
+            return requests.told(kind, head, warnings)
         after = self._tracked(kind, before, after, request, subresource)
         return await self._store_changed(kind, head, after, request, warnings)
 
