@@ -34,6 +34,7 @@ from spinney.meta.references import Ref
 ZONE, RACK = "zone", "rack"
 LEVELS = (ZONE, RACK)
 GPU = "nvidia.com/gpu"
+NO_PACK = Pack()
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -78,7 +79,7 @@ def group(
     shapes: Iterable[PodShape],
     least: int | None = None,
     bound: Iterable[str] = (),
-    pack: Pack = Pack(),
+    pack: Pack = NO_PACK,
     priority: int = 0,
 ) -> GroupDemand:
     """Pods are named after the group; bound ones after those that wait."""
@@ -99,7 +100,7 @@ def group(
 def gang(
     *groups: GroupDemand,
     name: str = "gang",
-    pack: Pack = Pack(),
+    pack: Pack = NO_PACK,
     configs: tuple[PackConfig, ...] = (),
     priority: int = 0,
     age: int = 0,
@@ -130,9 +131,7 @@ def resident(
     )
 
 
-def cluster(
-    machines: Iterable[Machine], residents: Iterable[tuple[str, Resident]] = ()
-) -> Cluster:
+def cluster(machines: Iterable[Machine], residents: Iterable[tuple[str, Resident]] = ()) -> Cluster:
     made = Cluster()
     for found in machines:
         made.put_machine(found)
@@ -209,9 +208,7 @@ def shapes(draw: st.DrawFn, plain: bool = False) -> PodShape:
     elif odd == 4:
         more["host_ports"] = (HostPort(port=80),)
     elif odd == 5:
-        liked = NodeTerm(
-            requirements=(NodeRequirement(key=ZONE, operator="In", values=("b",)),)
-        )
+        liked = NodeTerm(requirements=(NodeRequirement(key=ZONE, operator="In", values=("b",)),))
         more["preferences"] = (Preference(weight=10, term=liked),)
     return shape(draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 1, 2])), **more)
 
