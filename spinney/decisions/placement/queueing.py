@@ -14,9 +14,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from spinney.decisions.placement import placing, preempting
+from spinney.decisions.placement.amounts import Amounts
 from spinney.decisions.placement.cluster import Cluster
 from spinney.decisions.placement.demands import GangDemand, PodShape
 from spinney.decisions.placement.outcomes import Placement, Refusal
+from spinney.decisions.placement.requesting import HostPort
 from spinney.meta.records import Record
 from spinney.meta.references import Ref
 
@@ -27,8 +29,10 @@ class Hold(Record, order=True):
     """Room on a machine that is kept for pods of a gang."""
 
     node: str
-    shape: PodShape
-    pods: int
+    requests: Amounts
+    """What they ask for together."""
+
+    host_ports: tuple[HostPort, ...] = ()
 
 
 class Reservation(Record):
@@ -92,13 +96,17 @@ def look(
 def hold(cluster: Cluster, holds: Sequence[Hold]) -> None:
     """Keep room on machines; for those behind it is as if it were taken."""
     for found in holds:
-        cluster.take(found.node, found.shape, found.pods)
+        cluster.take(found.node, _shape(found), 1)
 
 
 def release(cluster: Cluster, holds: Sequence[Hold]) -> None:
     """Give back the room that was kept."""
     for found in holds:
-        cluster.take(found.node, found.shape, -found.pods)
+        cluster.take(found.node, _shape(found), -1)
+
+
+def _shape(found: Hold) -> PodShape:
+    return PodShape(requests=found.requests, host_ports=found.host_ports)
 
 
 def reservation(
@@ -123,9 +131,21 @@ def reservation(
 
 def _holds(gang: GangDemand, placement: Placement) -> tuple[Hold, ...]:
     shapes = {pod.uid: pod.shape for group in gang.groups for pod in group.waiting}
-    counts = Counter((binding.node, shapes[binding.uid]) for binding in placement.bindings)
+    amounts: dict[str, Counter[str]] = {}
+    ports: dict[str, list[HostPort]] = {}
+    for binding in placement.bindings:
+        shape = shapes[binding.uid]
+        asked = amounts.setdefault(binding.node, Counter())
+        for name, amount in shape.requests:
+            asked[name] += amount
+        ports.setdefault(binding.node, []).extend(shape.host_ports)
     return tuple(
-        Hold(node=node, shape=shape, pods=pods) for (node, shape), pods in sorted(counts.items())
+        Hold(
+            node=node,
+            requests=tuple(sorted(asked.items())),
+            host_ports=tuple(sorted(ports[node])),
+        )
+        for node, asked in sorted(amounts.items())
     )
 
 
@@ -141,11 +161,7 @@ def _is_kept(
     if before is None or before.uid != gang.uid or before.asked != _asked(gang):
         return False
     alone = Cluster()
-    held: dict[str, Counter[str]] = {}
-    for found in before.holds:
-        amounts = held.setdefault(found.node, Counter())
-        for name, amount in found.shape.requests:
-            amounts[name] += amount * found.pods
+    held = {found.node: found.requests for found in before.holds}
     bound = {pod.node for group in gang.groups for pod in group.bound}
     for node in sorted({*held, *bound}):
         spot = cluster.spot(node)
@@ -155,7 +171,7 @@ def _is_kept(
                 return False
             continue
         has = machine.allocatable
-        if any(has.get(name, 0) < amount for name, amount in held.get(node, {}).items()):
+        if any(has.get(name, 0) < amount for name, amount in held.get(node, ())):
             return False
         alone.put_machine(machine)
     return isinstance(placing.place(alone, gang, levels), Placement)

@@ -114,8 +114,7 @@ def test_nothing_behind_takes_what_is_kept(data: st.DataObject) -> None:
         return
     held: dict[str, int] = {}
     for hold in found.reservation.holds:
-        cpu = dict(hold.shape.requests).get("cpu", 0)
-        held[hold.node] = held.get(hold.node, 0) + cpu * hold.pods
+        held[hold.node] = dict(hold.requests).get("cpu", 0)
     for gang, outcome in zip(queueing.order([*others, first]), found.outcomes, strict=True):
         if isinstance(outcome, Placement):
             small.taken(cluster, gang, outcome)
