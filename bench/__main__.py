@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, gangs, pods, registry, server, starting, store
+from bench import admission, engine, gangs, placement, pods, registry, server, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
     "gangs": gangs.run,
+    "placement": placement.run,
     "pods": pods.run,
     "registry": registry.run,
     "server": server.run,
