@@ -431,3 +431,28 @@ def at_site(story: Callable[[Site], Awaitable[None]], seed: int = 1) -> None:
 
 def conditions_of(document: Document) -> list[Json]:
     return list_at(document, ["status", "conditions"])
+
+
+class Dying:
+    """A writer whose process is killed at a write: before it goes out, or before its answer."""
+
+    def __init__(self, writer: Writer, writes: int, *, after: bool = False) -> None:
+        self._writer = writer
+        self._after = after
+        self.left = writes
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[object]]:
+        async def write(*args: object, **options: object) -> object:
+            self.left -= 1
+            if self.left < 0 and not (self._after and self.left == -1):
+                await asyncio.Event().wait()
+            answer = await getattr(self._writer, verb)(*args, **options)
+            if self.left < 0:
+                await asyncio.Event().wait()
+            return answer
+
+        return write
+
+    @property
+    def is_dead(self) -> bool:
+        return self.left < 0
