@@ -12,10 +12,12 @@ from spinney.scheduler.settings import Settings
 from spinney.testing.clock import START
 from tests.scheduler.worlds import (
     MINUTE,
+    TOPOLOGY,
     Site,
     at_site,
     clique,
     node,
+    packed,
     pod,
     priority_class,
     set_of,
@@ -74,6 +76,64 @@ def test_room_that_comes_free_goes_to_who_waits() -> None:
             ref = Ref(kind=groupkinds.POD, namespace="default", name="first")
             await site.user.delete(ref, Precondition(), grace_seconds=5, propagation="Background")
             await site.until(lambda: len(site.places("it")) == 4, MINUTE)
+
+    at_site(story)
+
+
+async def keep_small_ones_coming(site: Site) -> None:
+    """A pod of two GPUs every two seconds, each of which runs for seven."""
+
+    async def end(name: str) -> None:
+        await site.until(lambda: name in site.places(), timedelta(minutes=10))
+        await site.clock.sleep(timedelta(seconds=7))
+        ref = Ref(kind=groupkinds.POD, namespace="default", name=name)
+        await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
+
+    async with asyncio.TaskGroup() as group:
+        for index in range(1_000):
+            await site.create(pod(f"small-{index}", gpus=2))
+            group.create_task(end(f"small-{index}"))
+            await site.clock.sleep(timedelta(seconds=2))
+
+
+def test_a_large_gang_is_not_starved_by_small_ones() -> None:
+    """Small pods would fill every gap for ever; room is kept until it is enough."""
+
+    async def story(site: Site) -> None:
+        await site.join(node("one", gpus=4), node("two", gpus=4))
+        async with site.running(), site.scheduling():
+            coming = asyncio.create_task(keep_small_ones_coming(site))
+            await site.until(lambda: len(site.places()) >= 3, MINUTE)
+            await site.apply(set_of("large", [clique("a", 8)]))
+            await site.until(lambda: len(site.places("large")) == 8, MINUTE)
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    at_site(story)
+
+
+def test_who_fits_beside_the_room_that_is_kept_is_placed() -> None:
+    """The large gang waits for one rack; another rack has room for the small one, at once."""
+
+    async def story(site: Site) -> None:
+        await site.create(TOPOLOGY)
+        await site.join(node("one", gpus=4, rack="a"), node("two", gpus=2, rack="b"))
+        async with site.running() as manager, site.scheduling() as scheduler:
+            await site.create(pod("first", gpus=3))
+            await site.until(lambda: "first" in site.places(), MINUTE)
+            assert site.places() == {"first": "one"}
+            await site.apply(set_of("large", [clique("a", 4)], pack=packed("rack")))
+            await site.until(lambda: len(site.waiting()) == 4, MINUTE)
+            await manager.settle()
+            await scheduler.settle()
+            await site.clock.sleep(timedelta(seconds=2))
+            await site.create(pod("beside", gpus=2), pod("into", gpus=1))
+            await site.until(lambda: "beside" in site.places(), MINUTE)
+            await scheduler.settle()
+            assert site.places() == {"first": "one", "beside": "two"}
+            ref = Ref(kind=groupkinds.POD, namespace="default", name="first")
+            await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
+            await site.until(lambda: len(site.places("large")) == 4, MINUTE)
 
     at_site(story)
 
