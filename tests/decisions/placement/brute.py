@@ -59,7 +59,7 @@ def may_go(pod: PodDemand, machine: Machine) -> bool:
         return False
     if any(machine.labels.get(key) != value for key, value in shape.node_selector):
         return False
-    if shape.required_terms is not None and not any(
+    if shape.required_terms and not any(
         term.matches(machine.name, machine.labels) for term in shape.required_terms
     ):
         return False
