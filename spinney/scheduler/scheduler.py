@@ -121,6 +121,7 @@ class Scheduler:
         self._binding: dict[Ref, asyncio.Task[None]] = {}
         self._in_flight = 0
         self._failures: dict[Ref, int] = {}
+        self._unanswered: dict[Ref, set[str]] = {}
         self._backing_off: set[Ref] = set()
         self._partial_since: dict[Ref, timedelta] = {}
         self._has_room = False
@@ -253,9 +254,10 @@ class Scheduler:
         turn = self._turn(whole)
         had_room = self._take_back_room(turn)
         self._refused.pop(whole, None)
-        unsent = self.ledger.assumed(whole)
-        if unsent:
-            self._bind(whole, unsent, None)
+        unanswered = self._unanswered.pop(whole, ())
+        again = [each for each in self.ledger.assumed(whole) if each.uid in unanswered]
+        if again:
+            self._bind(whole, again, None)
             return
         found = self.ledger.standing(whole)
         if found is None or not found.waiting or found.held_back:
@@ -405,8 +407,12 @@ class Scheduler:
         _, *answers = await asyncio.gather(self._put_score(whole, score), *writes)
         failures = [failure for failure in answers if failure is not None]
         for binding, failure in zip(bindings, answers, strict=True):
-            if failure is not None and failure.verdict is Verdict.STALLED:
+            if failure is None:
+                continue
+            if failure.verdict is Verdict.STALLED:
                 self._take_in(self.ledger.withdraw(binding))
+            else:
+                self._unanswered.setdefault(whole, set()).add(binding.uid)
         if failures:
             self._try_again(whole, failures)
             return

@@ -119,9 +119,8 @@ def holds(
         concerned = any(
             pod.uid in placed for part in gang.groups if part.name in names for pod in part.waiting
         )
-        if required and concerned:
-            if not shares(gang, machines, assigned, names, required, levels):
-                return False
+        if required and concerned and not shares(gang, machines, assigned, names, required, levels):
+            return False
     return fits(pods, placed, machines, residents)
 
 
