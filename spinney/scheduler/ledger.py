@@ -394,6 +394,10 @@ class Ledger:
         found = self.standing(whole)
         return found is not None and found.is_partial
 
+    def is_running(self, whole: Ref) -> bool:
+        """Whether some pod of a gang has a node, or is being given one."""
+        return bool(self._placed.get(whole))
+
     def holders(self, whole: Ref) -> tuple[Ref, ...]:
         """Return the pods of a gang that have nodes, or are being given some."""
         return tuple(ref for ref in self.pods_of(whole) if self._entries[ref].node)

@@ -1,7 +1,8 @@
 """The line: gangs that are to be looked at, in the order of their turns.
 
 Gangs that have nodes for some of the pods they need come first: until they are whole they hold
-room for nothing. Then the more important before the less, and of equal ones the older.
+room for nothing. Then, as `decisions/placement/queueing` has it, the more important before the
+less; of equal ones those that run and want to be whole again, then the older.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from spinney.meta.records import Record
 from spinney.meta.references import Ref
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Turn(Record, order=True):
@@ -24,16 +25,22 @@ class Turn(Record, order=True):
     less_important: int
     """The priority, negated."""
 
+    is_new: bool
+    """Whether none of its pods has a node."""
+
     created: datetime
     whole: Ref
 
 
-def turn(whole: Ref, priority: int, created: datetime | None, *, is_partial: bool) -> Turn:
+def turn(
+    whole: Ref, priority: int, created: datetime | None, *, is_running: bool, is_partial: bool
+) -> Turn:
     """Return when a gang's turn is."""
     return Turn(
         is_complete=not is_partial,
         less_important=-priority,
-        created=created or _NEVER,
+        is_new=not is_running,
+        created=created or _LONG_AGO,
         whole=whole,
     )
 

@@ -217,7 +217,13 @@ class Scheduler:
 
     def _turn(self, whole: Ref) -> Turn:
         priority, created = self.ledger.rank(whole)
-        return lines.turn(whole, priority, created, is_partial=self.ledger.is_partial(whole))
+        return lines.turn(
+            whole,
+            priority,
+            created,
+            is_running=self.ledger.is_running(whole),
+            is_partial=self.ledger.is_partial(whole),
+        )
 
     def _next(self) -> Ref | None:
         """Return the gang to look at now, None where none is due or enough is under way."""
@@ -280,13 +286,11 @@ class Scheduler:
         Returns whether something was kept for it.
         """
         whole = turn.whole
-        had_room = self._rooms.has(whole)
-        self._rooms.withdraw_nomination(whole)
+        had_room = self._rooms.withdraw(whole)
         reserved = self._rooms.reserved_for
-        if reserved is not None and (reserved.whole == whole or turn < reserved):
-            self._rooms.withdraw_reservation()
-            if reserved.whole != whole:
-                self._line_up(reserved.whole)
+        if reserved is not None and turn < reserved:
+            self._rooms.withdraw(reserved.whole)
+            self._line_up(reserved.whole)
         return had_room
 
     def _nothing_to_place(self, whole: Ref, found: Standing | None) -> None:
@@ -340,7 +344,9 @@ class Scheduler:
         if found.is_partial:
             self._undo_when_due(whole, refusal)
         if self._rooms.reserved_for is None:
-            reservation = queueing.reservation(self.ledger.cluster, demand, levels)
+            reservation = queueing.reservation(
+                self.ledger.cluster, demand, levels, self._rooms.last_reservation(whole)
+            )
             if reservation is not None:
                 self._rooms.reserve(turn, reservation, demand.priority)
 
@@ -354,8 +360,8 @@ class Scheduler:
         if found is None:
             return False
         for victim in found.victims:
-            is_there = bool(self.ledger.holders(victim))
-            if self._rooms.withdraw_nomination(victim):
+            is_there = self.ledger.is_running(victim)
+            if self._rooms.withdraw(victim):
                 self._line_up(victim)
             if is_there:
                 why = (

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import timedelta
 
 from spinney.api import groupkinds
+from spinney.decisions.placement import queueing
+from spinney.decisions.placement.demands import BoundPod, GangDemand, GroupDemand
 from spinney.meta.references import Precondition, Ref
 from spinney.scheduler import line
 from spinney.scheduler.settings import Settings
@@ -170,9 +173,34 @@ def test_the_line_gives_each_gang_once_in_its_latest_turn() -> None:
         Ref(kind=groupkinds.GANG, namespace="default", name=name) for name in "abc"
     )
     waiting = line.Line()
-    waiting.add(line.turn(first, 0, START, is_partial=False))
-    waiting.add(line.turn(second, 5, START, is_partial=False))
-    waiting.add(line.turn(third, 0, START - timedelta(seconds=1), is_partial=False))
-    waiting.add(line.turn(first, 0, START, is_partial=True))
+
+    def turn(whole: Ref, priority: int = 0, age: int = 0, *, is_partial: bool = False) -> line.Turn:
+        since = START - timedelta(seconds=age)
+        return line.turn(whole, priority, since, is_running=is_partial, is_partial=is_partial)
+
+    waiting.add(turn(first))
+    waiting.add(turn(second, 5))
+    waiting.add(turn(third, age=1))
+    waiting.add(turn(first, is_partial=True))
     assert len(waiting) == 3
     assert [waiting.take() for _ in range(4)] == [first, second, third, None]
+
+
+def test_turns_are_those_of_the_queue_of_placement() -> None:
+    """But for gangs in part, which go first here, the order is the one its laws are about."""
+    found = []
+    for index, (priority, age, is_running) in enumerate(
+        itertools.product((0, 5), (0, 1), (False, True))
+    ):
+        ref = Ref(kind=groupkinds.GANG, namespace="default", name=f"g{index}")
+        since = START - timedelta(seconds=age)
+        bound = (BoundPod(ref=ref, uid="x", node="one"),) if is_running else ()
+        group = GroupDemand(name="a", min_replicas=0, bound=bound)
+        demand = GangDemand(
+            ref=ref, uid=ref.name, groups=(group,), priority=priority, created=since
+        )
+        found.append(
+            (demand, line.turn(ref, priority, since, is_running=is_running, is_partial=False))
+        )
+    ours = [demand.ref for demand, _ in sorted(found, key=lambda each: each[1])]
+    assert ours == [demand.ref for demand in queueing.order(demand for demand, _ in found)]
