@@ -8,6 +8,7 @@ less; of equal ones those that run and want to be whole again, then the older.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from spinney.meta.records import Record
@@ -59,14 +60,31 @@ class Line:
             self._turns[found.whole] = found
             heapq.heappush(self._heap, found)
 
-    def take(self) -> Ref | None:
-        """Return the gang whose turn it is, None where nobody waits."""
+    def first(self) -> Turn | None:
+        """Return whose turn it is, None where nobody waits."""
         while self._heap:
-            found = heapq.heappop(self._heap)
+            found = self._heap[0]
             if self._turns.get(found.whole) == found:
-                del self._turns[found.whole]
-                return found.whole
+                return found
+            heapq.heappop(self._heap)
         return None
+
+    def take(self) -> Ref | None:
+        """Return the gang whose turn it is, and take it out."""
+        found = self.first()
+        if found is None:
+            return None
+        del self._turns[found.whole]
+        heapq.heappop(self._heap)
+        return found.whole
+
+    def drop(self, whole: Ref) -> None:
+        """Take a gang out, whose turn it need not be."""
+        self._turns.pop(whole, None)
+
+    def __iter__(self) -> Iterator[Turn]:
+        """Yield those that wait, in no order."""
+        return iter(self._turns.values())
 
     def __len__(self) -> int:
         """How many wait for a look."""
