@@ -145,7 +145,7 @@ class Teller:
         self._emit(about, "Normal", SCHEDULED, note)
 
     def emit_not_honoured(self, about: Ref, demand: GangDemand) -> None:
-        """Tell of what a placed gang's pods ask that bears on where they go and is not looked at."""
+        """Tell of what pods ask of their place that nobody here looks at."""
         pods = (pod for group in demand.groups for pod in group.waiting)
         fields = sorted({field for pod in pods for field in pod.not_honoured})
         if fields:
