@@ -63,12 +63,18 @@ class Binder:
         self._tasks: dict[Ref, asyncio.Task[None]] = {}
         self._failures: dict[Ref, int] = {}
         self._unanswered: dict[Ref, set[str]] = {}
+        self._unscored: set[Ref] = set()
         self._later = Queue()
 
     def forget_gang(self, whole: Ref) -> None:
-        """Know nothing of a gang that is gone, or wants nothing."""
+        """Know nothing of a gang that is gone."""
         self._failures.pop(whole, None)
         self._unanswered.pop(whole, None)
+        self._unscored.discard(whole)
+
+    def is_unscored(self, whole: Ref) -> bool:
+        """Whether it could not be said last time how close together a gang is."""
+        return whole in self._unscored
 
     def is_busy_with(self, whole: Ref) -> bool:
         """Whether a gang's pods are on their way, or wait to be sent again."""
@@ -134,7 +140,7 @@ class Binder:
     async def _send(self, whole: Ref, bindings: tuple[Binding, ...], score: int | None) -> None:
         """Have pods bound; all are sent, so that as much as can be is where it should be."""
         writes = [self._hands.bind(each.pod, each.uid, each.node) for each in bindings]
-        _, *answers = await asyncio.gather(self._put_score(whole, score), *writes)
+        scored, *answers = await asyncio.gather(self._put_score(whole, score), *writes)
         for binding, failure in zip(bindings, answers, strict=True):
             if failure is None:
                 continue
@@ -142,7 +148,10 @@ class Binder:
                 self._refused(self._ledger.withdraw(binding))
             else:
                 self._unanswered.setdefault(whole, set()).add(binding.uid)
-        failures = [failure for failure in answers if failure is not None]
+        self._unscored.discard(whole)
+        if scored is not None:
+            self._unscored.add(whole)
+        failures = [failure for failure in (scored, *answers) if failure is not None]
         if failures:
             self._back_off(whole, failures)
             return

@@ -92,7 +92,7 @@ class Placer:
     def look(self, turn: Turn) -> None:
         """Look at a gang whose turn it is."""
         began, whole = self._clock.elapsed(), turn.whole
-        had_room = self._take_back_room(turn)
+        had_room = self._rooms.withdraw(whole)
         self.refused.pop(whole, None)
         self._unplaced.drop(whole)
         if self._binder.bind_again(whole):
@@ -101,40 +101,42 @@ class Placer:
         if found is None or not found.waiting or found.held_back:
             self._nothing_to_place(whole, found)
         else:
+            self._step_ahead(turn)
             self._decide(turn, found)
             self._metrics.took("spinney_decide_seconds", self._clock.elapsed() - began, NAME)
         if had_room and not self._rooms.has(whole):
+            self._rooms.forget(whole)
             self.has_room = True
 
-    def _take_back_room(self, turn: Turn) -> bool:
-        """Let a gang see the cluster without what is kept for it, or for who comes after it.
-
-        Returns whether something was kept for it.
-        """
-        had_room = self._rooms.withdraw(turn.whole)
+    def _step_ahead(self, turn: Turn) -> None:
+        """Let a gang see the cluster without what is kept for one that comes after it."""
         reserved = self._rooms.reserved_for
         if reserved is not None and turn < reserved:
-            self._rooms.withdraw(reserved.whole)
+            self._rooms.set_aside()
             self._line_up(reserved.whole)
-        return had_room
 
     def _nothing_to_place(self, whole: Ref, found: Standing | None) -> None:
         if found is None or not found.waiting:
             self._teller.say(whole, None)
-            self._binder.forget_gang(whole)
             self._partial_since.pop(whole, None)
             self._tries_again_at.pop(whole, None)
         if found is None:
             self._scored.discard(whole)
-        elif found.is_placed and not found.waiting and whole not in self._scored:
+            self._binder.forget_gang(whole)
+        elif found.is_placed and not found.waiting:
             self._score(whole, found)
 
     def _score(self, whole: Ref, found: Standing) -> None:
-        """Say how close together a gang is that has its nodes from before, if nobody said it."""
-        self._scored.add(whole)
+        """Say how close together a gang is that has its nodes, if nobody said it yet.
+
+        It is said with the binds. That may have failed, or been by one who died.
+        """
         gang = self._ledger.gangs.get(whole)
         if gang is None or gang.status.placement_score is not None:
             return
+        if whole in self._scored and not self._binder.is_unscored(whole):
+            return
+        self._scored.add(whole)
         demand, levels = self._ledger.gangs.demand(whole, found), self._ledger.gangs.levels(whole)
         outcome = placing.place(self._ledger.cluster, demand, levels)
         if isinstance(outcome, Placement):
@@ -167,7 +169,6 @@ class Placer:
         result = "placed" if placement.bindings else "surplus"
         self._metrics.count("spinney_placements_total", result)
         if placement.bindings:
-            self._scored.add(whole)
             self._ledger.assume(whole, placement.bindings)
             self._binder.bind(whole, placement.bindings, placement.score)
 
@@ -179,20 +180,24 @@ class Placer:
         """
         if self._rooms.reserved_for is not None:
             return False
-        gangs = self._ledger.gangs
         while (first := self._unplaced.first()) is not None and first < turn:
-            whole = first.whole
-            found = gangs.standing(whole)
-            if found is not None and found.waiting:
-                demand = gangs.demand(whole, found)
-                before = self._rooms.last_reservation(whole)
-                cluster, levels = self._ledger.cluster, gangs.levels(whole)
-                reservation = queueing.reservation(cluster, demand, levels, before)
-                if reservation is not None:
-                    self._rooms.reserve(first, reservation, demand.priority)
-                    return True
-            self._unplaced.drop(whole)
+            found = self._ledger.gangs.standing(first.whole)
+            if found is not None and found.waiting and self._reserve(first, found):
+                return True
+            self._unplaced.drop(first.whole)
         return False
+
+    def _reserve(self, turn: Turn, found: Standing) -> bool:
+        """Keep room for a gang that has no place; returns whether there could ever be some."""
+        whole, gangs = turn.whole, self._ledger.gangs
+        demand, levels = gangs.demand(whole, found), gangs.levels(whole)
+        before = self._rooms.last_reservation(whole)
+        reservation = queueing.reservation(self._ledger.cluster, demand, levels, before)
+        if reservation is None:
+            return False
+        if self._rooms.reserve(turn, reservation, demand.priority):
+            self.has_room = True
+        return True
 
     # No place is there
 
@@ -202,6 +207,8 @@ class Placer:
         self._unplaced.add(turn)
         self._metrics.count("spinney_placements_total", "refused")
         self._teller.say(whole, schedulability.refused(refusal))
+        if self._rooms.reserved_for is None and self._rooms.last_reservation(whole) is not None:
+            self._reserve(turn, found)
         if found.is_partial:
             self._undo_when_due(whole, refusal)
 

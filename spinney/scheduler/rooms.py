@@ -54,22 +54,41 @@ class Rooms:
         self._nominated[demand.ref] = tuple(kept)
 
     def withdraw(self, whole: Ref) -> bool:
-        """Keep nothing for a gang any more; returns whether something was kept."""
-        had_any = self.has(whole)
+        """Let a gang see what is kept for it as free; returns whether something was kept."""
+        had_any = self.has(whole) or self.last_reservation(whole) is not None
         for uid in self._nominated.pop(whole, ()):
             self._cluster.remove_resident(uid)
         if self.reserved_for is not None and self.reserved_for.whole == whole:
-            self._withdraw_reservation()
+            self.set_aside()
         return had_any
+
+    def set_aside(self) -> None:
+        """Let somebody see what is reserved as free, until it is reserved again."""
+        for uid in self._reserved:
+            self._cluster.remove_resident(uid)
+        self.reserved_for, self._reserved = None, ()
+
+    def forget(self, whole: Ref) -> None:
+        """Know no reservation of a gang any more: it needs none."""
+        if self.last_reservation(whole) is not None:
+            self._last = None
 
     def has(self, whole: Ref) -> bool:
         """Whether something is kept for a gang."""
         reserved = self.reserved_for
         return whole in self._nominated or (reserved is not None and reserved.whole == whole)
 
-    def reserve(self, turn: Turn, reservation: Reservation, priority: int) -> None:
-        """Keep room for the first gang that has no place."""
-        self._withdraw_reservation()
+    def last_reservation(self, whole: Ref) -> Reservation | None:
+        """Return the reservation a gang had when it last had one, if nobody had one since."""
+        return self._last if self._last is not None and self._last.gang == whole else None
+
+    def reserve(self, turn: Turn, reservation: Reservation, priority: int) -> bool:
+        """Keep room for the first gang that has no place.
+
+        Returns whether that ends what was kept for another.
+        """
+        self.set_aside()
+        replaces = self._last is not None and self._last.gang != turn.whole
         self._last = reservation
         kept: list[str] = []
         for index, hold in enumerate(reservation.holds):
@@ -88,12 +107,4 @@ class Rooms:
             kept.append(uid)
         self._reserved = tuple(kept)
         self.reserved_for = turn
-
-    def last_reservation(self, whole: Ref) -> Reservation | None:
-        """Return the reservation a gang had when it last had one, if nobody had one since."""
-        return self._last if self._last is not None and self._last.gang == whole else None
-
-    def _withdraw_reservation(self) -> None:
-        for uid in self._reserved:
-            self._cluster.remove_resident(uid)
-        self.reserved_for, self._reserved = None, ()
+        return replaces

@@ -99,6 +99,8 @@ def test_a_gang_bound_in_part_that_cannot_be_completed_is_taken_back_whole() -> 
                 await site.until(lambda: len(site.places()) == 2, MINUTE)
             await site.create(pod("stranger", gpus=2, nodeName="one"))
             async with site.scheduling() as scheduler:
+                await site.clock.sleep(timedelta(seconds=9))
+                assert len(site.places("it")) == 2, "a moment's want of room is no reason"
                 await site.until(lambda: site.places() == {"stranger": "one"}, MINUTE)
                 await site.rest()
                 await scheduler.settle()
@@ -185,6 +187,45 @@ def test_a_bind_whose_answer_is_bad_is_sent_again(error: Exception, when: str) -
             await site.until(lambda: len(site.places("it")) == 4, MINUTE)
             await scheduler.settle()
             assert "other" not in site.places()
+
+    at_site(story)
+
+
+def test_a_score_that_could_not_be_written_is_written_later() -> None:
+    async def story(site: Site) -> None:
+        await site.join(node("one", gpus=4))
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        tries: list[str] = []
+
+        def fail(verb: str, name: str) -> BaseException | None:
+            if (verb, name) != ("patch", "it-0") or len(tries) == 3:
+                return None
+            tries.append(name)
+            return Unavailable("planted")
+
+        network.before = fail
+        async with site.running(), site.scheduling(writer=network) as scheduler:
+            await site.apply(PAIR)
+            await site.until(lambda: site.all_placed(4), MINUTE)
+            await scheduler.settle()
+            assert site.gang("it-0").status.placement_score == 1
+
+    at_site(story)
+
+
+def test_a_score_nobody_wrote_is_written_by_the_next_scheduler() -> None:
+    async def story(site: Site) -> None:
+        await site.join(node("one", gpus=4))
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        network.before = lambda verb, _name: Unavailable("planted") if verb == "patch" else None
+        async with site.running():
+            async with site.scheduling(writer=network):
+                await site.apply(PAIR)
+                await site.until(lambda: site.all_placed(4), MINUTE)
+            assert site.gang("it-0").status.placement_score is None
+            async with site.scheduling() as scheduler:
+                await scheduler.settle()
+            assert site.gang("it-0").status.placement_score == 1
 
     at_site(story)
 

@@ -245,3 +245,24 @@ def test_a_gang_names_no_pods_of_another_namespace() -> None:
     story.take(("pod", "p0", "waiting", 0, "", "n0", 0))
     assert not story.ledger.has_waiting(ref)
     assert story.ledger.member_refs(ref) == ()
+
+
+@pytest.mark.rule("2.8")
+def test_what_is_marked_wanted_gone_or_being_deleted_counts_as_leaving() -> None:
+    story = Story()
+
+    def leaving() -> dict[str, bool]:
+        return {each.ref.name: each.is_leaving for _, each in story.ledger.cluster.residents()}
+
+    story.take(("gang", "g0", 0, ["p0"], "", False))
+    story.take(("pod", "p0", "bound", 0, "g0", "n0", 0))
+    story.take(("pod", "p1", "leaving", 0, "", "n0", 0))
+    story.take(("pod", "p2", "bound", 0, "", "n0", 0))
+    assert leaving() == {"p0": False, "p1": True, "p2": False}
+    gang = Ref(kind=groupkinds.GANG, namespace="default", name="g0")
+    story.ledger.want_gone(gang)
+    assert leaving() == {"p0": True, "p1": True, "p2": False}
+    story.ledger.want_no_more(gang)
+    assert leaving() == {"p0": False, "p1": True, "p2": False}
+    story.take(("gang", "g0", 0, ["p0"], "True", False))
+    assert leaving() == {"p0": True, "p1": True, "p2": False}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+
+import pytest
 
 from spinney.api import groupkinds
 from spinney.decisions.placement import queueing
@@ -115,8 +118,19 @@ def test_a_large_gang_is_not_starved_by_small_ones() -> None:
     at_site(story)
 
 
-def test_who_fits_beside_the_room_that_is_kept_is_placed() -> None:
+Then = Callable[[Site], Awaitable[None]]
+
+
+@pytest.mark.parametrize("end", ["room", "gone", "important", "rest"])
+def test_who_fits_beside_the_room_that_is_kept_is_placed(end: str) -> None:
     """The large gang waits for one rack; another rack has room for the small one, at once."""
+    ends: dict[str, Then] = {
+        "room": _room_comes_free,
+        "gone": _large_one_goes,
+        "important": _more_important_one_comes,
+        "rest": _rest_is_rest,
+    }
+    then = ends[end]
 
     async def story(site: Site) -> None:
         await site.create(TOPOLOGY)
@@ -134,11 +148,49 @@ def test_who_fits_beside_the_room_that_is_kept_is_placed() -> None:
             await site.until(lambda: "beside" in site.places(), MINUTE)
             await scheduler.settle()
             assert site.places() == {"first": "one", "beside": "two"}
-            ref = Ref(kind=groupkinds.POD, namespace="default", name="first")
-            await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
-            await site.until(lambda: len(site.places("large")) == 4, MINUTE)
+            await then(site)
 
     at_site(story)
+
+
+async def _room_comes_free(site: Site) -> None:
+    """It is the large gang's."""
+    ref = Ref(kind=groupkinds.POD, namespace="default", name="first")
+    await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
+    await site.until(lambda: len(site.places("large")) == 4, MINUTE)
+
+
+async def _large_one_goes(site: Site) -> None:
+    """What was kept for it is there for others."""
+    ref = Ref(kind=groupkinds.SET, namespace="default", name="large")
+    await site.user.delete(ref, Precondition(), grace_seconds=None, propagation="Background")
+    await site.until(lambda: "into" in site.places(), MINUTE)
+
+
+async def _rest_is_rest(site: Site) -> None:
+    """Each who waits is looked at once when something changes, and then no more."""
+
+    def looks() -> int:
+        lines = site.metrics.text().decode().splitlines()
+        return sum(
+            int(float(each.rpartition(" ")[2]))
+            for each in lines
+            if each.startswith("spinney_placements_total")
+        )
+
+    for index in range(3):
+        before = looks()
+        await site.join(node(f"useless{index}", gpus=0))
+        await site.rest()
+        assert 2 <= looks() - before <= 4, "at most twice: it joins, then it is ready"
+
+
+async def _more_important_one_comes(site: Site) -> None:
+    """What is kept is kept from those behind alone."""
+    await site.create(priority_class("high", 1_000, "Never"))
+    await site.create(pod("vip", priorityClassName="high"))
+    await site.until(lambda: "vip" in site.places(), MINUTE)
+    assert "into" not in site.places()
 
 
 def test_others_have_the_loop_while_many_are_placed() -> None:
