@@ -159,6 +159,24 @@ def test_a_pod_that_is_replaced_while_it_is_being_bound_is_bound_anew() -> None:
     at_site(story)
 
 
+def test_a_bind_meant_for_one_pod_does_not_bind_the_next_of_its_name() -> None:
+    async def story(site: Site) -> None:
+        await site.join(node("one"), node("two"))
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        slow = [timedelta(milliseconds=100)]
+        network.latency = lambda verb, _name: slow.pop() if verb == "bind" and slow else timedelta()
+        async with site.scheduling(writer=network):
+            await site.create(pod("x", nodeSelector={"kubernetes.io/hostname": "one"}))
+            await site.clock.sleep(timedelta(milliseconds=20))
+            await delete(site, "x")
+            network.latency = lambda _verb, _name: timedelta(milliseconds=200)
+            await site.create(pod("x", nodeSelector={"kubernetes.io/hostname": "two"}))
+            await site.until(lambda: bool(site.places()), MINUTE)
+            assert site.places() == {"x": "two"}
+
+    at_site(story)
+
+
 @pytest.mark.parametrize(
     "error",
     [Unavailable("planted"), TooManyRequests("planted", retry_after_seconds=1), TimeoutError()],
