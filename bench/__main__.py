@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, gangs, placement, pods, registry, server, starting, store
+from bench import (
+    admission,
+    engine,
+    gangs,
+    placement,
+    pods,
+    registry,
+    scheduling,
+    server,
+    starting,
+    store,
+)
 
 BENCHMARKS = {
     "admission": admission.run,
@@ -13,6 +24,7 @@ BENCHMARKS = {
     "placement": placement.run,
     "pods": pods.run,
     "registry": registry.run,
+    "scheduling": scheduling.run,
     "server": server.run,
     "starting": starting.run,
     "store": store.run,
