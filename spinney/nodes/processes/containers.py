@@ -44,6 +44,9 @@ class Container:
         )
         self.environment: Mapping[str, str] = {}
         self.gpus: tuple[int, ...] = ()
+        self.groups: tuple[str, ...] = ()
+        """The folders of its control groups."""
+
         self.writing: Writing | None = None
         self.channel: Channel | None = None
         self.started = asyncio.Event()
@@ -56,9 +59,14 @@ class Container:
         self.was_killed = False
         self.notes: tuple[str, ...] = ()
         self.failure: Failure | None = None
-        self._was_asked = False
+        self.was_asked = False
         self._exec_count = 0
         self._execs: dict[int, asyncio.Future[Message]] = {}
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its pod and its name."""
+        return self.sandbox.pod_uid, self.plan.name
 
     @property
     def keeper_id(self) -> int:
@@ -99,8 +107,8 @@ class Container:
 
     async def ask_to_end(self) -> None:
         """Send the stop signal to its main process, once."""
-        if not self._was_asked:
-            self._was_asked = True
+        if not self.was_asked:
+            self.was_asked = True
             await self._send({"signal": self.plan.stop_signal})
 
     async def kill(self) -> None:

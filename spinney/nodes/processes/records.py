@@ -29,9 +29,6 @@ class Attempt(Record):
 
     state: ContainerState
     log_path: str
-    groups: tuple[str, ...] = ()
-    """The control groups that held it."""
-
     gpus: tuple[int, ...] = ()
 
 

@@ -17,18 +17,31 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from spinney.meta.errors import ApiError, SpinneyError
-from spinney.meta.records import Record
-from spinney.nodes.processes import ends, environments, isolating, leftovers, records, starting
+from spinney.nodes.processes import (
+    blaming,
+    cgroups,
+    ends,
+    environments,
+    gpus,
+    isolating,
+    leftovers,
+    records,
+    starting,
+)
+from spinney.nodes.processes.abilities import Abilities
 from spinney.nodes.processes.announcing import Announcer
+from spinney.nodes.processes.blaming import Suspect
+from spinney.nodes.processes.cgroups import Groups
 from spinney.nodes.processes.channels import Channel
 from spinney.nodes.processes.containers import Container
 from spinney.nodes.processes.ends import End
-from spinney.nodes.processes.isolating import Isolated
+from spinney.nodes.processes.gpus import Allotment
 from spinney.nodes.processes.logfile import LogFile
 from spinney.nodes.processes.records import Attempt
 from spinney.nodes.processes.sandboxes import Sandboxes
 from spinney.nodes.processes.scribe import Scribe
-from spinney.nodes.processes.spawner import launching
+from spinney.nodes.processes.settings import Settings
+from spinney.nodes.processes.spawner import launching, sweeping
 from spinney.nodes.processes.spawner.plans import Plan
 from spinney.nodes.processes.spawning import Isolation, Spawner
 from spinney.ports import Clock, ContainerState
@@ -37,25 +50,6 @@ LOG = logging.getLogger("spinney.nodes.processes")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Settings(Record):
-    """What may be chosen of how processes are run."""
-
-    isolation: Isolation | None = None
-    """Which namespaces containers get; None for the most this machine gives."""
-
-    log_bytes_max: int = 10 * 1024 * 1024
-    """How large a log's file grows before another is begun."""
-
-    log_files_max: int = 3
-    """How many files of one attempt's log are kept."""
-
-    processes_max: int = 16384
-    """How many processes and threads one container may have, where that can be held."""
-
-    log_patience: timedelta = timedelta(seconds=2)
-    """How long an end waits for output that somebody outside the container keeps open."""
 
 
 class Machine:
@@ -68,11 +62,18 @@ class Machine:
         settings: Settings,
         outer: Mapping[str, str],
         spawner: Spawner,
-        isolated: Isolated,
+        groups: Groups,
+        abilities: Abilities,
+        allotment: Allotment,
     ) -> None:
         """Run containers of these pods."""
         self.sandboxes = pods
-        self.isolated = isolated
+        self.abilities = abilities
+        self.allotment = allotment
+        self.groups = groups
+        self.living: dict[tuple[str, str], Container] = {}
+        """By pod and name: what runs, or is about to."""
+
         self.announcer = Announcer()
         self.hosts_file = pods.shared / "hosts"
         self._clock = clock
@@ -81,10 +82,9 @@ class Machine:
         self._files_max = _raise_files_max()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pods")
         self._scribe = Scribe(clock.now)
-        self._spawner: Spawner | None = None
+        self._spawner: Spawner | None = spawner
         self._respawning = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._use(spawner)
 
     @classmethod
     async def open(
@@ -93,8 +93,13 @@ class Machine:
         """Find out what this machine gives, and begin."""
         scratch = pods.shared / "mounting"
         scratch.mkdir(exist_ok=True)
-        spawner, isolated = await isolating.begin(settings.isolation, scratch)
-        return cls(pods, clock, settings, outer, spawner, isolated)
+        spawner, groups, abilities = await isolating.begin(settings, pods.world, scratch)
+        numbers = settings.gpus
+        if numbers is None:
+            numbers = await asyncio.to_thread(gpus.find, outer)
+        allotment = Allotment(numbers)
+        abilities = msgspec.structs.replace(abilities, gpu_count=len(allotment.numbers))
+        return cls(pods, clock, settings, outer, spawner, groups, abilities, allotment)
 
     async def on_disk(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do work on the disk in the one thread that does it for pods."""
@@ -103,10 +108,9 @@ class Machine:
 
     def run(self, container: Container) -> None:
         """Run a container to its end."""
-        self._begin(self._live(container), f"container {container.plan.name}")
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
+        self.living[container.key] = container
+        name = f"container {container.plan.name}"
+        task = asyncio.get_running_loop().create_task(self._live(container), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -118,6 +122,7 @@ class Machine:
         except (OSError, SpinneyError) as error:
             told = f"it could not be started: {error}"
             end = End(exit_code=ends.START_ERROR_CODE, reason=ends.START_ERROR, message=told)
+        self.allotment.give_back(container.key)
         now = self._clock.now()
         state = msgspec.structs.replace(
             container.state,
@@ -130,16 +135,20 @@ class Machine:
         )
         await self._keep(container, state)
         container.state = state
+        self.living.pop(container.key, None)
         container.started.set()
         container.ended.set()
         self.announcer.announce(state)
 
     async def _run(self, container: Container) -> End:
+        wanted = container.plan.devices.get(gpus.RESOURCE, 0)
+        container.gpus = self.allotment.take(container.key, wanted)
         log = await self.on_disk(self._lay_out, container)
         channel = await self._fork(container, log)
         code = await container.follow(channel, functools.partial(self._tell_started, container))
         if code is None and container.failure is None:
             await asyncio.to_thread(self._sweep, container)
+        is_out_of_memory = await asyncio.to_thread(self._close_groups, container)
         await self._wait_log(container)
         if (failure := container.failure) is not None:
             path = container.environment.get("PATH", launching.PATH)
@@ -151,15 +160,42 @@ class Machine:
                 container.plan.command,
                 path,
             )
-        return ends.end(code, is_out_of_memory=False, was_killed=container.was_killed)
+        end = ends.end(code, is_out_of_memory=is_out_of_memory, was_killed=container.was_killed)
+        if end.reason == ends.ERROR and container.plan.ports and not container.was_asked:
+            message = await asyncio.to_thread(
+                blaming.blame,
+                container.plan.ports,
+                self._suspect(container),
+                [self._suspect(each) for each in self.living.values() if each is not container],
+                starting.log_path(container.plan, container.sandbox),
+            )
+            if message:
+                return msgspec.structs.replace(end, reason=ends.ADDRESS_IN_USE, message=message)
+        return end
+
+    def _suspect(self, container: Container) -> Suspect:
+        sandbox = container.sandbox
+        kept = self.sandboxes.get(sandbox.pod_uid)
+        return Suspect(
+            keeper=container.keeper_id,
+            pod_uid=sandbox.pod_uid,
+            pod=f"{kept.namespace}/{kept.name}" if kept is not None else sandbox.hostname,
+            container=container.plan.name,
+            ip=sandbox.ip,
+        )
 
     def _lay_out(self, container: Container) -> LogFile:
         """Make what a container needs on the disk, and take note that it is about to run."""
         plan, sandbox = container.plan, container.sandbox
         starting.work_folder(plan, sandbox).mkdir(parents=True, exist_ok=True)
         path = starting.log_path(plan, sandbox)
+        container.groups = self.groups.make(
+            f"{sandbox.pod_uid}.{plan.name}.{plan.attempt}",
+            memory_bytes=plan.memory_bytes,
+            processes_max=self._settings.processes_max,
+        )
         begun = msgspec.structs.replace(container.state, started_at=self._clock.now())
-        records.write(Path(sandbox.root), Attempt(state=begun, log_path=str(path)))
+        records.write(Path(sandbox.root), self._attempt(container, begun))
         return LogFile(path, self._settings.log_bytes_max, self._settings.log_files_max)
 
     async def _fork(self, container: Container, log: LogFile) -> Channel:
@@ -189,19 +225,20 @@ class Machine:
             sandbox,
             world=self.sandboxes.world,
             hosts_file=str(self.hosts_file),
-            gpus=None,
+            gpus=gpus.visible(self.allotment, container.gpus),
             outer=self._outer,
         )
-        isolated = self.isolated
         return starting.keeper_plan(
             plan,
             sandbox,
             container.environment,
-            starting.mounts(plan, sandbox, self.hosts_file, hosts_are_seen=isolated.hosts_are_seen),
-            own_mounts=isolated.isolation is not Isolation.NOTHING,
-            groups=(),
+            starting.mounts(
+                plan, sandbox, self.hosts_file, hosts_are_seen=self.abilities.hosts_are_seen
+            ),
+            own_mounts=self.abilities.isolation is not Isolation.NOTHING,
+            groups=cgroups.procs_files(container.groups),
             files_max=self._files_max,
-            processes_max=0,
+            processes_max=0 if cgroups.PIDS in self.groups.controllers else self._processes_max(),
         )
 
     def _tell_started(self, container: Container) -> None:
@@ -215,18 +252,36 @@ class Machine:
 
     async def _keep(self, container: Container, state: ContainerState) -> None:
         """Keep what is known of a container; a full disk must not hold its life up."""
-        path = starting.log_path(container.plan, container.sandbox)
+        root = Path(container.sandbox.root)
         try:
-            await self.on_disk(
-                records.write,
-                Path(container.sandbox.root),
-                Attempt(state=state, log_path=str(path)),
-            )
+            await self.on_disk(records.write, root, self._attempt(container, state))
         except OSError as error:
             LOG.warning(
                 "a container's record could not be kept",
                 extra={"container": state.container, "pod": state.pod_uid, "error": str(error)},
             )
+
+    def _attempt(self, container: Container, state: ContainerState) -> Attempt:
+        path = starting.log_path(container.plan, container.sandbox)
+        return Attempt(state=state, log_path=str(path), gpus=container.gpus)
+
+    def _processes_max(self) -> int:
+        """Return how many processes the user may have for a container to have as many as it may.
+
+        The kernel counts all of the user's, so those there are now come on top.
+        """
+        user = os.getuid()
+        now = sum(1 for process, _, _ in sweeping.processes() if _owner(process) == user)
+        return self._settings.processes_max + now
+
+    def _close_groups(self, container: Container) -> bool:
+        """End what is left in a container's groups; returns whether it ran out of memory."""
+        if not container.groups:
+            return False
+        is_out_of_memory = cgroups.is_out_of_memory(container.groups)
+        cgroups.end(container.groups)
+        cgroups.remove(container.groups, container.keeper_id)
+        return is_out_of_memory
 
     def _sweep(self, container: Container) -> None:
         """End what a keeper that was killed left behind."""
@@ -286,12 +341,10 @@ class Machine:
     async def _running_spawner(self) -> Spawner:
         async with self._respawning:
             if self._spawner is None:
-                self._use(await Spawner.start(self.isolated.isolation))
-            assert self._spawner is not None
+                self._spawner = await Spawner.start(
+                    self.abilities.isolation, own_user=self.abilities.own_user
+                )
             return self._spawner
-
-    def _use(self, spawner: Spawner) -> None:
-        self._spawner = spawner
 
     def _lose(self, spawner: Spawner) -> None:
         if self._spawner is spawner:
@@ -304,7 +357,15 @@ class Machine:
         if self._spawner is not None:
             self._spawner.close()
         await asyncio.to_thread(self._scribe.close)
+        await asyncio.to_thread(self.groups.close)
         self._disk.shutdown()
+
+
+def _owner(process: int) -> int:
+    try:
+        return os.stat(f"/proc/{process}").st_uid
+    except OSError:
+        return -1
 
 
 def _raise_files_max() -> tuple[int, int]:

@@ -12,22 +12,27 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from spinney.api.core.pod import Pod
+from spinney.decisions.usage import NodeUsage, PodUsage
 from spinney.meta.errors import BadRequest, Conflict, NotFound
 from spinney.nodes.processes import (
+    capacity,
     connecting,
     environments,
     execs,
     hosts,
     leftovers,
+    measuring,
     reading,
     records,
     sandboxes,
     starting,
 )
+from spinney.nodes.processes.abilities import Abilities
 from spinney.nodes.processes.containers import Container
-from spinney.nodes.processes.isolating import Isolated
-from spinney.nodes.processes.running import Machine, Settings
+from spinney.nodes.processes.measuring import Meter, Subject
+from spinney.nodes.processes.running import Machine
 from spinney.nodes.processes.sandboxes import Sandboxes
+from spinney.nodes.processes.settings import Settings
 from spinney.ports import (
     Clock,
     Console,
@@ -57,6 +62,7 @@ class ProcessRuntime:
 
         self._latest: dict[tuple[str, str], int] = {}
         self._names: hosts.Names = {}
+        self._meter = Meter()
 
     @classmethod
     async def open(
@@ -83,7 +89,7 @@ class ProcessRuntime:
     async def prepare(self, pod: Pod, volumes: Mapping[str, VolumeContent]) -> Sandbox:
         """Make a pod's folder, address and volumes; called again, bring its volumes up to date."""
         is_new = self._sandboxes.get(pod.metadata.uid) is None
-        scope = self._machine.isolated.isolation.value
+        scope = self._machine.abilities.isolation.value
         sandbox = await self._machine.on_disk(self._sandboxes.prepare, pod, volumes, scope)
         if is_new:
             await self._write_hosts()
@@ -127,6 +133,7 @@ class ProcessRuntime:
             del self._containers[key]
         for key in [key for key in self._latest if key[0] == pod_uid]:
             del self._latest[key]
+        self._machine.allotment.forget(pod_uid)
         removed = await self._machine.on_disk(self._sandboxes.forget, pod_uid)
         if removed is not None:
             await asyncio.to_thread(sandboxes.delete, removed)
@@ -137,6 +144,8 @@ class ProcessRuntime:
 
         Whatever was running when that agent died has reason `ContainerStatusUnknown`.
         """
+        if not self._machine.living:
+            await asyncio.to_thread(self._machine.groups.clear)
         await asyncio.to_thread(leftovers.end_marked, self._sandboxes.world, self._is_ours)
         found: dict[tuple[str, str], ContainerState] = {}
         for kept in self._sandboxes.all():
@@ -144,6 +153,7 @@ class ProcessRuntime:
             for attempt in await self._machine.on_disk(records.attempts, Path(kept.sandbox.root)):
                 key = (uid, attempt.state.container)
                 if key not in self._containers:
+                    self._machine.allotment.remember(key, attempt.gpus)
                     found[key] = await self._machine.settle(attempt)
                     self._latest[key] = attempt.state.attempt
         for folder in self._sandboxes.removed():
@@ -230,10 +240,35 @@ class ProcessRuntime:
         content = hosts.text(hosts.system_text(), names, pairs)
         hosts.write(self._machine.hosts_file, content)
 
+    async def usage(self) -> dict[str, PodUsage]:
+        """Return what each pod used since this was asked last; the caller sets the pace."""
+        subjects = [
+            Subject(
+                key=key,
+                attempt=each.plan.attempt,
+                keeper=each.keeper_id,
+                groups=each.groups,
+                started_at=each.state.started_at,
+            )
+            for key, each in self._machine.living.items()
+            if each.is_running and each.state.started_at is not None
+        ]
+        counted = await asyncio.to_thread(measuring.count, subjects)
+        return self._meter.measured(subjects, counted, self._clock.now())
+
+    async def node_usage(self) -> NodeUsage:
+        """Return what the whole machine used since this was asked last."""
+        cpu, memory = await asyncio.to_thread(measuring.count_node)
+        return self._meter.measured_node(cpu, memory, self._clock.now())
+
+    def capacity(self) -> dict[str, int]:
+        """Return how much this machine has of each resource, in billionths of a unit."""
+        return capacity.capacity(self._sandboxes.folder, self._machine.abilities.gpu_count)
+
     @property
-    def isolated(self) -> Isolated:
-        """Which isolation this machine gives."""
-        return self._machine.isolated
+    def abilities(self) -> Abilities:
+        """What this machine lets the runtime do."""
+        return self._machine.abilities
 
     async def close(self) -> None:
         """End every container at once, and what was needed to run them."""

@@ -44,16 +44,20 @@ class SpawnerFailed(SpinneyError):
 class Spawner:
     """A spawner that runs."""
 
-    def __init__(self, isolation: Isolation, channel: Channel) -> None:
+    def __init__(self, isolation: Isolation, channel: Channel, *, own_user: bool) -> None:
         """Own the channel to it."""
         self.isolation = isolation
+        self.own_user = own_user
         self._channel = channel
         self.process_id = channel.process_id
 
     @classmethod
-    async def start(cls, isolation: Isolation) -> Spawner:
-        """Start one; raises SpawnerFailed where the machine does not give what is asked for."""
-        own_user = isolation is not Isolation.NOTHING and os.geteuid() != 0
+    async def start(cls, isolation: Isolation, *, own_user: bool) -> Spawner:
+        """Start one; raises SpawnerFailed where the machine does not give what is asked for.
+
+        `own_user` asks for a user namespace: who is not root needs one for any other.
+        """
+        own_user = own_user and isolation is not Isolation.NOTHING
         own_pids = isolation is Isolation.PROCESSES_AND_MOUNTS
         channel, theirs = Channel.pair()
         try:
@@ -67,7 +71,7 @@ class Spawner:
         except BaseException:
             channel.close()
             raise
-        return cls(isolation, channel)
+        return cls(isolation, channel, own_user=own_user)
 
     async def fork(self, plan: Plan, output: int, errors: int) -> Channel:
         """Have a keeper forked for a plan; returns the channel to it. Raises OSError."""

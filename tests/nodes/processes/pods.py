@@ -11,7 +11,7 @@ from spinney.api.core.pod import Pod, PodSpec
 from spinney.app.real import SystemClock, SystemEntropy
 from spinney.meta.metadata import ObjectMeta
 from spinney.nodes.processes.runtime import ProcessRuntime
-from spinney.nodes.processes.running import Settings
+from spinney.nodes.processes.settings import Settings
 from spinney.nodes.processes.spawning import Isolation
 from spinney.ports import ContainerPlan, LogOptions
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 
 import pytest
 
-from spinney.nodes.processes.spawning import Isolation
 from tests.nodes.processes import pods
-from tests.nodes.processes.pods import log_of, plan, pod, runtime_of, shell
+from tests.nodes.processes.pods import log_of, pod, runtime_of, shell
 
 EVERY_TIER = pytest.mark.parametrize("tier", pods.ALL, ids=lambda tier: tier.name.lower())
 
