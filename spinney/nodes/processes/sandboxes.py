@@ -133,6 +133,8 @@ def delete(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except PermissionError:
-        for place, _, _ in os.walk(folder):
-            os.chmod(place, 0o700)
+        for place, below, _ in os.walk(folder):
+            for name in below:
+                if not os.path.islink(inner := os.path.join(place, name)):
+                    os.chmod(inner, 0o700)
         shutil.rmtree(folder)
