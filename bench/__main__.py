@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, gangs, registry, server, starting, store
+from bench import admission, engine, gangs, processes, registry, server, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
     "gangs": gangs.run,
+    "processes": processes.run,
     "registry": registry.run,
     "server": server.run,
     "starting": starting.run,

@@ -138,6 +138,7 @@ class Machine:
             end = End(exit_code=ends.START_ERROR_CODE, reason=ends.START_ERROR, message=told)
         finally:
             self.allotment.give_back(container.key)
+            await asyncio.to_thread(self._close_groups, container)
         now = self._clock.now()
         return msgspec.structs.replace(
             container.state,
@@ -272,11 +273,10 @@ class Machine:
 
     def _close_groups(self, container: Container) -> bool:
         """End what is left in a container's groups; returns whether it ran out of memory."""
-        if not container.groups:
-            return False
-        is_out_of_memory = cgroups.is_out_of_memory(container.groups)
-        cgroups.end(container.groups)
-        cgroups.remove(container.groups, container.keeper_id)
+        folders, container.groups = container.groups, ()
+        is_out_of_memory = cgroups.is_out_of_memory(folders)
+        cgroups.end(folders)
+        cgroups.remove(folders, container.keeper_id)
         return is_out_of_memory
 
     def _sweep(self, container: Container) -> None:

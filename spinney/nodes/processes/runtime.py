@@ -62,6 +62,7 @@ class ProcessRuntime:
         """By pod and name: the newest attempt of each that was started here."""
 
         self._latest: dict[tuple[str, str], int] = {}
+        self._has_adopted = False
         self._names: hosts.Names = {}
         self._meter = Meter()
 
@@ -143,9 +144,12 @@ class ProcessRuntime:
     async def adopt(self) -> tuple[ContainerState, ...]:
         """End what an agent before this one left, and return the newest attempt of each container.
 
+        To be called before anything is started; called again, it ends only what has escaped.
+
         Whatever was running when that agent died has reason `ContainerStatusUnknown`.
         """
-        if not self._machine.living:
+        if not self._has_adopted:
+            self._has_adopted = True
             await self._clear_groups()
         await asyncio.to_thread(leftovers.end_marked, self._sandboxes.world, self._is_ours)
         found: dict[tuple[str, str], ContainerState] = {}
