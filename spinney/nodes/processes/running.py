@@ -243,6 +243,7 @@ class Machine:
             ),
             own_mounts=self.abilities.isolation is not Isolation.NOTHING,
             groups=cgroups.procs_files(container.groups),
+            kill_file=cgroups.kill_file(container.groups) if not self._has_pids else "",
             files_max=self._files_max,
             processes_max=container.processes_max,
         )
@@ -292,6 +293,10 @@ class Machine:
         if not await self.first(writing.ended.wait(), self._settings.log_patience):
             self._scribe.drop(writing)
             await writing.ended.wait()
+
+    @property
+    def _has_pids(self) -> bool:
+        return self.abilities.isolation is Isolation.PROCESSES_AND_MOUNTS
 
     async def first(self, work: Coroutine[Any, Any, Any], most: timedelta) -> bool:
         """Wait for something, or a time; returns whether it happened."""
