@@ -24,8 +24,9 @@ from spinney.server.links import Raw, Socket, Taken
 from spinney.server.multiplexing import Session, Stream
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-SOCKET_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""What is spoken over a WebSocket; with the fifth, a client can end its input."""
+SOCKET_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io")
+"""What is spoken over a WebSocket; with the fifth, a client can end its input, and with the first,
+which is also that of clients that name none, faults are told in words."""
 
 SPDY_PROTOCOLS = ("v4.channel.k8s.io",)
 BEGIN_SECONDS = 30.0
@@ -173,7 +174,10 @@ class SocketTalk:
     async def conclude(self, status: Document) -> None:
         """Send the status and close."""
         self.console.typed.drop()
-        await self._send(ERROR, replies.encoded(status))
+        if self._socket.protocol in SOCKET_PROTOCOLS[:2]:
+            await self._send(ERROR, replies.encoded(status))
+        elif status["status"] == "Failure":
+            await self._send(ERROR, str(status.get("message", "")).encode())
         await self._socket.close()
 
     def close(self) -> None:

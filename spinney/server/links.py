@@ -80,7 +80,7 @@ class Socket:
 
     @property
     def protocol(self) -> str:
-        """The subprotocol that is spoken."""
+        """The subprotocol that is spoken, "" where the client named none."""
         return self.response.ws_protocol or ""
 
     async def read(self) -> bytes:
@@ -114,11 +114,12 @@ class Socket:
 async def open_socket(asked: Asked, protocols: Iterable[str], close_seconds: float) -> Socket:
     """Answer a WebSocket's handshake; raises BadRequest where the client speaks none of ours.
 
+    A client may name no protocol at all, and has the oldest there is.
     `close_seconds` is how long the client may take to read on and to close, once we are done.
     """
     ours = tuple(protocols)
     asked_for = asked.request.headers.get("Sec-WebSocket-Protocol", "")
-    if not {word.strip() for word in asked_for.split(",")} & {*ours}:
+    if asked_for and not {word.strip() for word in asked_for.split(",")} & {*ours}:
         raise BadRequest(
             f"unable to upgrade: the client speaks [{asked_for}], expected one of {', '.join(ours)}"
         )

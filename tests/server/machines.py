@@ -338,8 +338,14 @@ class Keeper:
     async def _tell(self, document, states):
         known = [state for state in states.values() if state]
         is_over = all("terminated" in state["state"] for state in known)
+        is_ready = len(known) == len(states) and all(state["ready"] for state in known)
+        now = times.format_time(self._clock.now())
         status = {
             "phase": "Succeeded" if is_over else "Running",
+            "conditions": [
+                {"type": kind, "status": str(is_ready), "lastTransitionTime": now}
+                for kind in ("ContainersReady", "Ready")
+            ],
             "podIP": "127.0.0.1",
             "containerStatuses": known,
         }

@@ -235,6 +235,19 @@ async def test_input_cannot_end_in_the_fourth_protocol(client, machine):
         await talk.leave()
 
 
+@pytest.mark.parametrize("protocols", [(), ("channel.k8s.io",)])
+@manned
+async def test_in_the_first_protocol_faults_are_told_in_words(client, machine, protocols):
+    await place(client)
+    for command, told in ((("true",), b""), (("false",), b"exit status 1")):
+        async with ground.socket(client, path_of(*command), *protocols) as opened:
+            talk = SocketClient(opened)
+            with contextlib.suppress(json.JSONDecodeError):
+                await talk.status()
+            assert told in talk.received[3]
+            assert (told == b"") == (talk.received[3] == b"")
+
+
 @manned
 async def test_messages_on_channels_there_are_not_are_passed_over(client, machine):
     await place(client)

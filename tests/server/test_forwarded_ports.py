@@ -243,12 +243,13 @@ async def test_garbage_in_a_tunnel_ends_it(client, machine, garbage):
                 pass
 
 
+@pytest.mark.parametrize("protocols", [(forwarding.CHANNELS,), ()])
 @manned
-async def test_channels_begin_with_their_port(client, machine):
+async def test_channels_begin_with_their_port(client, machine, protocols):
     await place(client)
     async with echoing() as one, echoing() as two:
         path = f"{PATH}?ports={one},{two}&ports=1"
-        async with ground.socket(client, path, forwarding.CHANNELS) as opened:
+        async with ground.socket(client, path, *protocols) as opened:
             received = dict.fromkeys(range(6), b"")
 
             async def read_until(channel, text):
