@@ -26,11 +26,10 @@ _WAITING = {
 
 
 class Place(Record):
-    """One container of a pod, and the node to ask about it."""
+    """One pod, and one of its containers where one is meant."""
 
     pod: str
     uid: str
-    node: str
     version: int
     """The version of the world in which it was there."""
 
@@ -96,10 +95,12 @@ def check_runs(pod: Document, container: str) -> None:
     if "terminated" in state:
         code = object_at(state, ["terminated"]).get("exitCode", 0)
         why = f"it ended with exit code {code}"
-    else:
+    elif string_at(state, ["waiting", "reason"]):
         why = f"it {_why_waiting(state)}"
+    else:
+        why = "it has not been started yet"
     quoted = errors.json_string(container)
-    raise BadRequest(f"unable to upgrade connection: container not found ({quoted}): {why}")
+    raise BadRequest(f"container not found ({quoted}): {why}")
 
 
 def _why_waiting(state: Document) -> str:

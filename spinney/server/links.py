@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterable
 from typing import Protocol
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSMsgType, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_protocol import RequestHandler
 
@@ -105,10 +105,9 @@ class Socket:
         if self._request.transport is not None:
             self._request.transport.abort()
 
-    async def close(self, *, going_away: bool = False) -> None:
-        """Say that nothing more will come, and wait a moment for the peer to say so too."""
-        code = WSCloseCode.GOING_AWAY if going_away else WSCloseCode.OK
-        await self.response.close(code=code)
+    async def close(self) -> None:
+        """Say that nothing more will come, and wait for the peer to have read so far."""
+        await self.response.close()
 
 
 async def open_socket(asked: Asked, protocols: Iterable[str], close_seconds: float) -> Socket:

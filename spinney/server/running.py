@@ -10,13 +10,23 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from spinney.api.kinds import Kind
-from spinney.meta.documents import Document, string_at
-from spinney.meta.errors import ApiError, BadRequest, Internal, MethodNotAllowed, Unavailable
+from spinney.meta.documents import Document
+from spinney.meta.errors import ApiError, BadRequest, Internal, Unavailable
 from spinney.ports import LogOptions, PodRuntime
-from spinney.server import consoles, containers, forwarding, links, logs, parameters, replies
+from spinney.server import (
+    consoles,
+    containers,
+    forwarding,
+    links,
+    logs,
+    objects,
+    parameters,
+    replies,
+)
 from spinney.server.asking import LOG, Asked, NotImplementedHere, Services
 from spinney.server.consoles import Remote, Talk
 from spinney.server.containers import Place
@@ -51,45 +61,45 @@ class Running:
 
     async def answer(self, asked: Asked, kind: Kind) -> Answer:
         """Answer a request about a running pod."""
-        target = asked.target
-        allowed = ("get",) if target.subresource == "log" else ("get", "create")
-        if target.verb not in allowed or asked.request.method == "HEAD":
-            raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
-            )
+        target, part = asked.target, asked.target.subresource
+        verbs = ("get",) if part == "log" else ("get", "create")
+        if target.verb not in verbs or asked.request.method == "HEAD":
+            raise objects.not_allowed()
         stored = self._registry.get(kind, target.namespace, target.name)
         pod = stored.document()
-        node = string_at(pod, ["spec", "nodeName"])
-        if target.subresource == "log":
+        container = ""
+        if part in ("log", "exec", "attach"):
             container = containers.chosen(pod, asked.query.get("container", ""))
-            if not node:
+        if not stored.node:
+            if part == "log":
                 return replies.text("")
-        elif not node:
             raise BadRequest(f"pod {target.name} does not have a host assigned")
-        nodes = self._services.nodes
-        if nodes is None:
-            raise Unavailable(
-                f"there is no node yet that could answer {target.subresource} of pod "
-                f"{target.name}: nothing runs here"
-            )
-        if target.subresource == "proxy":
+        if part == "proxy":
             raise NotImplementedHere("HTTP is not proxied to pods: use kubectl port-forward")
         place = Place(
-            pod=target.name, uid=stored.uid, node=node, version=self._services.world.store.version
+            pod=target.name,
+            uid=stored.uid,
+            version=self._services.world.store.version,
+            container=container,
         )
+        runtime = self._runtime(asked, stored.node)
         with self._lifetimes.counted():
-            if target.subresource == "portforward":
-                return await self._forward(asked, place, nodes.runtime(node))
-            container = containers.chosen(pod, asked.query.get("container", ""))
-            place = Place(
-                pod=place.pod, uid=place.uid, node=node, version=place.version, container=container
-            )
-            if target.subresource == "log":
-                return await self._log(asked, pod, place, nodes.runtime(node))
+            if part == "portforward":
+                return await self._forward(asked, place, runtime)
+            if part == "log":
+                return await self._log(asked, pod, place, runtime)
             containers.check_runs(pod, container)
-            if target.subresource == "exec":
-                return await self._exec(asked, place, nodes.runtime(node))
-            return await self._attach(asked, place, nodes.runtime(node))
+            if part == "exec":
+                return await self._exec(asked, place, runtime)
+            return await self._attach(asked, place, runtime)
+
+    def _runtime(self, asked: Asked, node: str) -> PodRuntime:
+        if self._services.nodes is None:
+            raise Unavailable(
+                f"there is no node yet that could answer {asked.target.subresource} of pod "
+                f"{asked.target.name}: nothing runs here"
+            )
+        return self._services.nodes.runtime(node)
 
     # Logs
 
@@ -97,14 +107,8 @@ class Running:
         self, asked: Asked, pod: Document, place: Place, runtime: PodRuntime
     ) -> web.StreamResponse:
         options = logs.options_of(asked.query, self._services.clock.now(), place.pod)
-        options = LogOptions(
-            follow=options.follow,
-            previous=containers.is_previous(pod, place.container, previous=options.previous),
-            timestamps=options.timestamps,
-            tail_lines=options.tail_lines,
-            since=options.since,
-            limit_bytes=options.limit_bytes,
-        )
+        previous = containers.is_previous(pod, place.container, previous=options.previous)
+        options = msgspec.structs.replace(options, previous=previous)
         return await logs.send(
             asked,
             place,
@@ -200,13 +204,12 @@ class Running:
             finally:
                 raw.close()
             return Taken()
-        ports = asked.request.raw_path.partition("?")[2]
         offered = asked.request.headers.get("Sec-WebSocket-Protocol", "")
         if forwarding.TUNNEL in offered:
             socket = await links.open_socket(asked, (forwarding.TUNNEL,), stall)
             await self._forward_session(Session(socket, stall), place, runtime)
             return socket.response
-        found = forwarding.ports_of(ports)
+        found = forwarding.ports_of(asked.request.raw_path.partition("?")[2])
         socket = await links.open_socket(asked, (forwarding.CHANNELS,), stall)
         channels = Channels(socket, found)
         listening = asyncio.create_task(channels.listen())

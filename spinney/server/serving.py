@@ -75,7 +75,8 @@ class Server:
     ) -> None:
         """Serve to those who have access; nothing listens before `start`.
 
-        `nodes` answer what is asked of running pods, and measure what is asked by `top`.
+        `nodes` answer what is asked of running pods, and measure what is asked by `top`; a client
+        that reads none of it for `stall_seconds` is cut.
         `checks` are asked by `/readyz` beside the server's own; `pages` are served under their
         paths to whoever may read.
         """

@@ -33,7 +33,11 @@ class Measured(Machine):
     """A machine where every pod uses the same."""
 
     def usage(self, pod_uid):
-        names = [name for uid, name in self.logs_of if uid == pod_uid]
+        names = [
+            name
+            for (uid, name), logs in self.logs_of.items()
+            if uid == pod_uid and not logs[-1].is_ended
+        ]
         if not names:
             return None
         used = {"cpu": 12 * MILLI, "memory": 34 * MEBI}

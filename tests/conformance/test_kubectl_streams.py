@@ -158,6 +158,17 @@ def test_files_are_copied_there_and_back(run):
 
 
 @pytest.mark.timeout(120)
+def test_logs_of_many_containers_come_in_any_order(run):
+    code, output, errors = done(run, "logs", "-l", "app=talk", "--all-containers", "--prefix")
+    assert code == 0, errors
+    assert sorted(output.decode().splitlines()) == [
+        "[pod/pair/main] from main",
+        "[pod/pair/side] from side",
+        *(f"[pod/talker/main] line {number}" for number in (1, 2, 3)),
+    ]
+
+
+@pytest.mark.timeout(120)
 def test_much_goes_through_a_command(run):
     """Four megabytes in and out at once."""
     content = bytes(range(256)) * 16_000

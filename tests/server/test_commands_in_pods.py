@@ -322,7 +322,11 @@ async def test_pings_come_back(client, machine):
         (None, "container=other&stdout=true&command=ls", "container other is not valid for pod"),
         (None, "stdout=true", "you must specify at least one command"),
         (None, "command=ls&stdout=False", "at least 1 of stdin, stdout, stderr"),
-        (ENDED, "command=ls&stdout=true", 'not found ("main"): it ended with exit code 3'),
+        (
+            ENDED,
+            "command=ls&stdout=true",
+            'container not found ("main"): it ended with exit code 3',
+        ),
         (
             waiting("CrashLoopBackOff"),
             "command=ls&stdout=true",
