@@ -1,7 +1,8 @@
 """A server whose pods run: the world of `spinney up`, with the machine of the server's tests.
 
 Run as `python -m tests.conformance.manned FOLDER`; it prints a line when it answers, and ends on
-SIGTERM. Pods whose `nodeName` is the machine's run there; everything else is as in any world.
+SIGTERM. Pods whose `nodeName` is the machine's run there; everything else is as in any world, the
+loop too, whose connections are taken over from HTTP.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import uvloop
 import yaml
 
 from spinney.app import credentials, pki
@@ -93,4 +95,5 @@ async def main(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(Path(sys.argv[1])))

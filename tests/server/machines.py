@@ -89,7 +89,6 @@ class Machine:
             seen = 0
             if options.tail_lines is not None:
                 seen = max(len(log.lines) - options.tail_lines, 0)
-            left = options.limit_bytes
             while True:
                 log.changed.clear()
                 for when, text in log.lines[seen:]:
@@ -97,13 +96,8 @@ class Machine:
                     if options.since is not None and when < options.since:
                         continue
                     stamp = f"{times.format_time(when)} ".encode() if options.timestamps else b""
-                    line = stamp + text + b"\n"
-                    if left is not None:
-                        line = line[:left]
-                        left -= len(line)
-                    if line:
-                        yield line
-                if log.is_ended or not options.follow or left == 0:
+                    yield stamp + text + b"\n"
+                if log.is_ended or not options.follow:
                     return
                 await log.changed.wait()
         finally:

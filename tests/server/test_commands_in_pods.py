@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import struct
+import types
 import urllib.parse
 
 import aiohttp
 import pytest
 
 from spinney.ports import Window
-from spinney.server import spdy
+from spinney.server import links, spdy
 from spinney.server.consoles import Remote
 from tests.server import manned as ground
 from tests.server.manned import (
@@ -467,6 +469,17 @@ async def test_a_fault_of_the_node_is_told_and_not_shown(client, machine, monkey
     async with console(client, "socket", "ls") as talk:
         status = await talk.status()
     assert (status["code"], "secret" in str(status)) == (500, False)
+
+
+def test_the_kernel_looks_after_clients_that_vanish():
+    """A client's machine is asked after a minute of silence, and given up two minutes later."""
+    with socket.socket() as one:
+        transport = types.SimpleNamespace(get_extra_info=lambda _name: one)
+        links.keep_alive(types.SimpleNamespace(transport=transport))
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        found = [one.getsockopt(socket.IPPROTO_TCP, name) for name in options]
+        assert (one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), found) == (1, [60, 15, 8])
+    links.keep_alive(types.SimpleNamespace(transport=None))
 
 
 def test_of_sizes_nobody_looked_at_the_last_counts():
