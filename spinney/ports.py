@@ -127,6 +127,10 @@ class ContainerState(Record):
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    """`OOMKilled`, `StartError`, `AddressInUse` …; "" where the exit code says all."""
+
+    message: str = ""
+    """For people: what is wrong, and what to do."""
 
 
 class LogOptions(Record):
