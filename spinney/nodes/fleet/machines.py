@@ -101,9 +101,7 @@ def status(machine: Machine, node: Node | None, now: datetime) -> Document:
     capacity: Document = {**machine.shape.capacity}
     before = () if node is None else node.status.conditions
     if node is not None and is_vanished(node):
-        ready = conditions.set_condition(
-            before, "Ready", UNKNOWN, "NodeStatusUnknown", _GONE, now
-        )
+        ready = conditions.set_condition(before, "Ready", UNKNOWN, "NodeStatusUnknown", _GONE, now)
     else:
         told = "its pods are simulated: no process runs"
         ready = conditions.set_condition(before, "Ready", TRUE, "Simulated", told, now)
@@ -136,5 +134,3 @@ def is_told(machine: Machine, node: Node, now: datetime) -> bool:
     found = records.encode(node.status)
     fields = ("capacity", "allocatable", "conditions", "addresses")
     return all(same(found.get(field), wanted[field]) for field in fields)
-
-

@@ -1,13 +1,13 @@
 """Plans: how a simulated pod is to go, from the shape of its node and its own annotations.
 
-    sim.spinney.dev/start-delay: 2s       until its containers run
-    sim.spinney.dev/ready-delay: 5s       from there until they are ready
-    sim.spinney.dev/never-ready: "true"   they never are
-    sim.spinney.dev/run-for: 1m           its containers end after so long
-    sim.spinney.dev/fails-after: 1m       the same, and with code 1
-    sim.spinney.dev/exit-code: "3"        what they end with; alone: as soon as they started
-    sim.spinney.dev/stop-delay: 2s        how long they take to end when told to
-    sim.spinney.dev/usage: cpu=2,memory=8Gi   what they are said to use
+sim.spinney.dev/start-delay: 2s       until its containers run
+sim.spinney.dev/ready-delay: 5s       from there until they are ready
+sim.spinney.dev/never-ready: "true"   they never are
+sim.spinney.dev/run-for: 1m           its containers end after so long
+sim.spinney.dev/fails-after: 1m       the same, and with code 1
+sim.spinney.dev/exit-code: "3"        what they end with; alone: as soon as they started
+sim.spinney.dev/stop-delay: 2s        how long they take to end when told to
+sim.spinney.dev/usage: cpu=2,memory=8Gi   what they are said to use
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ class Plan(Record):
     failures_per_million: int = 0
 
 
-def plan(pod: Pod, shape: Shape) -> Plan:
-    """Return how a pod on a node of a shape goes; raises BadPlan."""
-    marks = {
-        key: value for key, value in pod.metadata.annotations.items() if key.startswith(PREFIX)
-    }
-    usual = _usual(shape)
-    return _marked(marks, usual) if marks else usual
-
-
-def _usual(shape: Shape) -> Plan:
+def usual(shape: Shape) -> Plan:
+    """Return how pods go on nodes of a shape, unless they say otherwise."""
     return Plan(
         start=shape.start,
         ready=shape.ready,
         stop=shape.stop,
         failures_per_million=shape.failures_per_million,
     )
+
+
+def plan(pod: Pod, usual: Plan) -> Plan:
+    """Return how a pod goes where pods usually go so; raises BadPlan."""
+    marks = {
+        key: value for key, value in pod.metadata.annotations.items() if key.startswith(PREFIX)
+    }
+    return _marked(marks, usual) if marks else usual
 
 
 def _marked(marks: Mapping[str, str], usual: Plan) -> Plan:
@@ -103,9 +103,7 @@ def _marked(marks: Mapping[str, str], usual: Plan) -> Plan:
     )
 
 
-def _duration(
-    marks: Mapping[str, str], key: str, otherwise: timedelta | None
-) -> timedelta | None:
+def _duration(marks: Mapping[str, str], key: str, otherwise: timedelta | None) -> timedelta | None:
     text = marks.get(key)
     if text is None:
         return otherwise

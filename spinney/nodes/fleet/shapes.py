@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import NoReturn
 
 import msgspec
@@ -29,12 +30,9 @@ COUNT_MAX = 100_000
 
 MILLION = 1_000_000
 
-CAPACITY: Mapping[str, str] = {
-    "cpu": "32",
-    "memory": "128Gi",
-    "ephemeral-storage": "1Ti",
-    "pods": "110",
-}
+CAPACITY: Mapping[str, str] = MappingProxyType(
+    {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+)
 """What a node has where its shape says nothing."""
 
 LEVEL_KEYS: Mapping[str, str] = {
