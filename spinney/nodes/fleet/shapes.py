@@ -117,12 +117,13 @@ class Nodes(Record):
     """Whether this machine is one."""
 
     shapes: tuple[Shape, ...] = ()
+    texts: tuple[str, ...] = ()
+    """The same as it is typed."""
 
 
 def parse(texts: Sequence[str]) -> Nodes:
     """Return what `--nodes` means, given any number of times; raises BadShape."""
-    if not texts:
-        return Nodes(local=True)
+    texts = tuple(dict.fromkeys(texts)) or ("local",)
     if "none" in texts and len(texts) > 1:
         raise BadShape("--nodes none: says that there are no nodes, so no other --nodes may stand")
     shapes: list[Shape] = []
@@ -136,7 +137,7 @@ def parse(texts: Sequence[str]) -> Nodes:
                 "give these a name of their own, such as name=gpu"
             )
         shapes.append(shape)
-    return Nodes(local="local" in texts, shapes=tuple(shapes))
+    return Nodes(local="local" in texts, shapes=tuple(shapes), texts=texts)
 
 
 def parse_shape(text: str) -> Shape:

@@ -29,7 +29,7 @@ def test_nodes_are_made_once_and_nothing_is_written_at_rest():
         assert node["spec"]["taints"] == [{"key": "x", "effect": "NoSchedule"}]
         assert condition(node, "Ready") == "True"
         assert yard.writes["Node", "ADDED"] == 5
-            assert yard.writes["Node", "MODIFIED"] == 0
+        assert yard.writes["Node", "MODIFIED"] == 0
         version = yard.store.version
         await yard.passes(hours=24)
         await yard.end()
