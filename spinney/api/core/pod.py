@@ -132,6 +132,7 @@ KIND = built_in(
     finer=pod_defaults.FINER,
     has_status=True,
     default=pod_defaults.default,
+    default_status=pod_defaults.default_status,
     rules=pod_rules.rules,
     births=pod_rules.births,
     changes=pod_rules.changes,
