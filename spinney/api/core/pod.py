@@ -80,6 +80,7 @@ class PodSpec(Record):
     hostname: str = ""
     subdomain: str = ""
     scheduler_name: str = ""
+    service_account_name: str = ""
     restart_policy: str = "Always"
     priority_class_name: str = ""
     priority: int | None = None
