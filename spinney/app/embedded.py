@@ -130,7 +130,9 @@ class Embedded:
         """Have controllers and nodes over the store itself, so that nothing they see is old."""
         kinds = [kind for kind in KINDS.values() if kind.stored_as is None]
         reader = StoreReader(world.store, kinds)
-        self._grounds = Grounds(self.options.nodes, world, reader, self._clock, self._entropy)
+        self._grounds = Grounds(
+            self.options.nodes, world, reader, self._clock, self._entropy, metrics
+        )
         self._manager = Manager(
             reader,
             world.writer(CONTROLLERS),
