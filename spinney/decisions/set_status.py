@@ -16,7 +16,7 @@ from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodGangSt
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import clique_status, gangs, groups, places, sharing
+from spinney.decisions import clique_status, copies, gangs, places, reporting, sharing
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import Layout
 from spinney.decisions.settings import Settings
@@ -68,10 +68,12 @@ def status_of(
     generation = set_.metadata.generation
     told = _topology(set_, parts.binding, settings, set_.status.conditions, now)
     told = clique_status.with_name_conflict(told, parts.held, now)
+    errors = sharing.same_errors(set_.status.last_errors, parts.errors)
+    told = reporting.with_blocked(told, errors, now)
     return msgspec.structs.replace(
         set_.status,
         observed_generation=generation,
-        last_errors=sharing.same_errors(set_.status.last_errors, parts.errors),
+        last_errors=errors,
         conditions=told,
         replicas=sum(
             names.base_podgang(set_.metadata.name, index) in there
@@ -99,7 +101,7 @@ def _is_available(
     """Whether every PodClique and group of a replica has as much ready as it needs."""
     for place in layout.standalone_places(index):
         clique = cliques.get(place.name)
-        if clique is None or groups.is_going(clique) or not groups.has_enough_ready(clique):
+        if clique is None or copies.is_going(clique) or not copies.has_enough_ready(clique):
             return False
     for group_place in layout.group_places(index):
         group = grouped.get(group_place.name)
@@ -119,7 +121,7 @@ def _is_updated(
 ) -> bool:
     """Whether every pod of a replica that is available follows the template."""
     return all(
-        groups.is_updated(cliques[place.name]) for place in layout.standalone_places(index)
+        copies.is_updated(cliques[place.name]) for place in layout.standalone_places(index)
     ) and all(
         grouped[place.name].status.updated_replicas >= grouped[place.name].spec.replicas
         for place in layout.group_places(index)

@@ -23,7 +23,15 @@ from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodClique
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import places, reporting, revisions, set_status, sharing, startup
+from spinney.decisions import (
+    places,
+    reporting,
+    revisions,
+    set_status,
+    sharing,
+    startup,
+    termination,
+)
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Patch
 from spinney.decisions.groups import conflict
 from spinney.decisions.making import claims, owning, supporting
@@ -32,6 +40,7 @@ from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
+from spinney.decisions.termination import Fate
 from spinney.meta import records
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -57,6 +66,9 @@ class Observation(Record):
     cliques: tuple[PodClique, ...] = ()
     """Its PodCliques outside groups. All of these are sorted by name."""
 
+    grouped: tuple[PodClique, ...] = ()
+    """PodCliques of groups, of those replicas that say they have too little ready."""
+
     gangs: tuple[PodGang, ...] = ()
     holders: tuple[tuple[GroupKind, ObjectMeta], ...] = ()
     """Objects at names it needs that are not its own."""
@@ -77,6 +89,8 @@ def decide(seen: Observation) -> Decision:
     if not target or not revisions.is_generation_hash(target, set_.spec.template):
         return _note_template(seen)
     plan = _planned_for(seen)
+    fate = fate_of(seen)
+    plan.tear_down(fate)
     plan.remove_excess()
     status = _status(seen, plan)
     changed = status != set_.status
@@ -86,8 +100,35 @@ def decide(seen: Observation) -> Decision:
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
+        wake_after=fate.wake_after,
         reasons=tuple(plan.reasons),
     )
+
+
+def fate_of(seen: Observation) -> Fate:
+    """Return which replicas are torn down now, and when the next one would be."""
+    if termination.delay_of(seen.set_) is None:
+        return Fate()
+    groups, cliques = _by_name(seen)
+    layout = places.layout(seen.set_)
+    return termination.fate_of_replicas(seen.set_, layout, groups, cliques, seen.now)
+
+
+def replicas_in_trouble(seen: Observation) -> tuple[int, ...]:
+    """Return the replicas whose grouped PodCliques have to be looked at too."""
+    if termination.delay_of(seen.set_) is None:
+        return ()
+    groups, cliques = _by_name(seen)
+    layout = places.layout(seen.set_)
+    return termination.replicas_in_trouble(seen.set_, layout, groups, cliques)
+
+
+def _by_name(
+    seen: Observation,
+) -> tuple[dict[str, PodCliqueScalingGroup], dict[str, PodClique]]:
+    groups = {group.metadata.name: group for group in seen.groups}
+    cliques = {clique.metadata.name: clique for clique in (*seen.cliques, *seen.grouped)}
+    return groups, cliques
 
 
 def _planned_for(seen: Observation) -> _Plan:
@@ -273,8 +314,10 @@ class _Plan:
             return False
         return name not in self._there.get(kind, {}) and (kind, name) not in self._held
 
-    def _create(self, kind: GroupKind, document: Document, name: str) -> None:
-        self._creates[kind].append(Create(document=document))
+    def _create(
+        self, kind: GroupKind, document: Document, name: str, needs: tuple[Ref, ...] = ()
+    ) -> None:
+        self._creates[kind].append(Create(document=document, needs=needs))
         ref = Ref(kind=kind, namespace=self.set_.metadata.namespace, name=name)
         self._names[kind].append(ref)
         self.reasons.append(f"{kind.kind} {name} is missing")
@@ -323,6 +366,7 @@ class _Plan:
             self._create(
                 groupkinds.REVISION, document, revisions.name(self.set_.metadata.name, target)
             )
+        self._count_anew(target, kept)
         needed = {target, *self.running.values()}
         unused = sorted(
             (item for found, item in kept.items() if found not in needed),
@@ -333,6 +377,14 @@ class _Plan:
             self._delete(
                 groupkinds.REVISION, item.metadata, "no replica runs it, and newer ones are kept"
             )
+
+    def _count_anew(self, target: str, kept: Mapping[str, ControllerRevision]) -> None:
+        """Number the target above all others where the set went back to it: the newest counts."""
+        newest = max((item.revision for item in kept.values()), default=0)
+        if target in kept and kept[target].revision < newest:
+            merge: Document = {"revision": newest + 1}
+            metadata = kept[target].metadata
+            self._patch(groupkinds.REVISION, metadata, merge, "the set went back to it")
 
     # One replica
 
@@ -355,6 +407,12 @@ class _Plan:
             self._make_group(set_, group)
         for place in layout.standalone_places(index):
             self._make_clique(set_, place)
+
+    def _base_gang(self, index: int) -> Ref:
+        """Return the gang that tells a replica's revision, and so stands before its children."""
+        metadata = self.set_.metadata
+        name = names.base_podgang(metadata.name, index)
+        return Ref(kind=groupkinds.GANG, namespace=metadata.namespace, name=name)
 
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
@@ -395,7 +453,8 @@ class _Plan:
         replicas = config.replicas
         if self._want(groupkinds.SCALING_GROUP, place.name):
             document = clique_documents.scaling_group(set_, place)
-            self._create(groupkinds.SCALING_GROUP, document, place.name)
+            gang = self._base_gang(place.set_replica_index)
+            self._create(groupkinds.SCALING_GROUP, document, place.name, (gang,))
         else:
             there = self._there[groupkinds.SCALING_GROUP].get(place.name)
             if isinstance(there, PodCliqueScalingGroup):
@@ -415,7 +474,8 @@ class _Plan:
         is_missing = self._want(groupkinds.CLIQUE, place.name)
         if is_missing and self.running[place.set_replica_index] in self._known:
             document = clique_documents.podclique(set_, set_.spec.template, place)
-            self._create(groupkinds.CLIQUE, document, place.name)
+            gang = self._base_gang(place.set_replica_index)
+            self._create(groupkinds.CLIQUE, document, place.name, (gang,))
         clique = places.clique_of(set_.spec.template, place.clique)
         assert clique is not None, "a place is of a clique of its template"
         config = clique.spec.auto_scaling_config
@@ -439,6 +499,12 @@ class _Plan:
                 self._patch(
                     groupkinds.AUTOSCALER, there.metadata, change, "its template says otherwise"
                 )
+
+    def tear_down(self, fate: Fate) -> None:
+        """Delete what lost members for too long; the next looks build it anew."""
+        told = termination.actions_of(ref_of(self.set_), self.set_.metadata, fate)
+        self._changes.extend(told)
+        self.reasons.extend(fate.reasons)
 
     # What is not wanted any more
 

@@ -84,6 +84,7 @@ class PodSpec(Record):
     restart_policy: str = "Always"
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str = "PreemptLowerPriority"
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
@@ -132,6 +133,7 @@ KIND = built_in(
     finer=pod_defaults.FINER,
     has_status=True,
     default=pod_defaults.default,
+    default_status=pod_defaults.default_status,
     rules=pod_rules.rules,
     births=pod_rules.births,
     changes=pod_rules.changes,
