@@ -41,10 +41,10 @@ def serve(
     folder.make()
     with folder.explained():
         logs.begin(folder.log)
-    return _run(_serve(folder, options, on_up, on_stopping))
+    return run(_serve(folder, options, on_up, on_stopping))
 
 
-def _run(work: Coroutine[object, object, T]) -> T:
+def run(work: Coroutine[object, object, T]) -> T:
     """Run on uvloop where it can be had, else on Python's own loop."""
     factory = None
     if importlib.util.find_spec("uvloop") is not None:

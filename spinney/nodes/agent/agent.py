@@ -27,6 +27,9 @@ from spinney.ports import Change, ContainerState
 LOST_AGAIN: Final = timedelta(seconds=1)
 """How long to wait before a keeper that failed by a bug of ours begins anew."""
 
+LEAVE_SLACK: Final = timedelta(seconds=4)
+"""How much longer than its grace it may take to end all pods, and to tell it."""
+
 _log = logs.logger("agent")
 
 
@@ -191,22 +194,23 @@ class Agent:
 
     # Ending
 
-    async def leave(self, grace_max: timedelta) -> None:
-        """End all that runs, each with its own grace but no longer than this, and tell so.
+    async def leave(self, grace_max: timedelta, *, is_told: bool = True) -> None:
+        """End all that runs, each with its own grace but no longer than this.
 
-        Returns when that is done, or when it would take too long; what then runs is the runtime's.
+        Returns when that is done, and told where `is_told`; or when it would take too long: what
+        then runs is the runtime's to end.
         """
         self._is_leaving = True
         most = grace_max // timedelta(seconds=1)
-        for keeper in self._keepers.values():
+        keepers = tuple(self._keepers.values())
+        for keeper in keepers:
             given = keeper.pod.spec.termination_grace_period_seconds
             grace = most if given is None else min(most, given)
             keeper.give(said.Leave(grace_seconds=grace))
-        waits = [keeper.wait_idle() for keeper in self._keepers.values()]
-        if not waits:
-            return
         try:
-            async with asyncio.timeout((grace_max + 2 * LOST_AGAIN) / timedelta(seconds=1)):
-                await asyncio.gather(*waits)
+            async with asyncio.timeout((grace_max + LEAVE_SLACK) / timedelta(seconds=1)):
+                await asyncio.gather(*(keeper.wait_idle() for keeper in keepers))
+                if is_told:
+                    await asyncio.gather(*(keeper.telling.wait_told() for keeper in keepers))
         except TimeoutError:
             _log.warning("not all pods ended in time")

@@ -65,6 +65,8 @@ class Keeper:
 
     def give(self, event: Event) -> None:
         """Bring something that happened."""
+        if isinstance(event, said.Leave):
+            self._idle.clear()
         self._inbox.append(event)
         self._bell.set()
 
@@ -92,9 +94,8 @@ class Keeper:
             self._spawn(self._refresh(), "refresh volumes")
 
     async def wait_idle(self) -> None:
-        """Wait until nothing of the pod runs, and that is told."""
+        """Wait until nothing of the pod runs."""
         await self._idle.wait()
-        await self.telling.wait_told()
 
     # Running
 
