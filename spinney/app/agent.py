@@ -22,7 +22,7 @@ from pathlib import Path
 
 import spinney
 from spinney.api.kinds import KINDS
-from spinney.app import credentials, logs, process
+from spinney.app import credentials, logs, loops
 from spinney.app.datafolder import AgentFolder, DataFolder, Held, Holder, Lock
 from spinney.app.real import SystemClock, SystemEntropy
 from spinney.engine.informer import Informer
@@ -273,7 +273,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return HELD
     try:
         logs.begin(folder.agent_log)
-        process.run(_serve(arguments, folder))
+        loops.run(_serve(arguments, folder))
     except OSError:
         LOG.exception("the agent cannot go on")
         return 1

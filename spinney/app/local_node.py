@@ -71,6 +71,7 @@ class LocalNode:
         self._supervising: asyncio.Task[None] | None = None
         self._losing: asyncio.Task[None] | None = None
         self._failures = 0
+        self._is_ending = False
 
     async def run(self) -> None:
         """Keep an agent connected. Cancelled, that goes on until `end`."""
@@ -99,13 +100,19 @@ class LocalNode:
             except (OSError, SpinneyError) as error:
                 LOG.debug("no agent is connected", extra={"reason": error})
             else:
-                LOG.warning("the agent is gone", extra={"log": self._folder.agent_log})
+                self._note_gone()
             self._connected.clear()
+            if self._is_ending:
+                return
             self._lose()
             if self._folder.holder() is None and await self._start():
                 continue
             self._failures += 1
             await self._clock.sleep(AGAIN.delay(self._failures, self._entropy))
+
+    def _note_gone(self) -> None:
+        if not self._is_ending:
+            LOG.warning("the agent is gone", extra={"log": self._folder.agent_log})
 
     def _world(self) -> str:
         found = self._reader.get(Namespace, "", "kube-system")
@@ -117,7 +124,7 @@ class LocalNode:
             self._losing.cancel()
             self._losing = None
         self._connected.set()
-        LOG.info("the agent is connected", extra={"process": hello.process})
+        LOG.info("the agent is connected", extra={"agent": hello.process})
 
     async def _start(self) -> bool:
         """Start an agent; returns whether it listens."""
@@ -189,6 +196,7 @@ class LocalNode:
         """
         if self._supervising is None:
             return
+        self._is_ending = True
         try:
             await end_agent(self._folder, self._clock, GRACE)
         finally:
@@ -219,7 +227,7 @@ async def end_agent(folder: AgentFolder, clock: Clock, grace: timedelta) -> int 
     except (OSError, SpinneyError):
         _signal(holder, signal.SIGTERM)
     if not await _wait_gone(folder, clock, END_SLACK):
-        LOG.error("the agent does not end: it is killed", extra={"process": holder.pid})
+        LOG.error("the agent does not end: it is killed", extra={"agent": holder.pid})
         _signal(holder, signal.SIGKILL)
         await _wait_gone(folder, clock, END_SLACK)
     return holder.pid
