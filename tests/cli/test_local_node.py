@@ -1,4 +1,4 @@
-"""This machine as a node: real processes, from `spinney up` to `spinney down`; and what is killed."""
+"""This machine as a node: real processes, from `spinney up` to `down`; and what is killed."""
 
 from __future__ import annotations
 
