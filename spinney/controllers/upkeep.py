@@ -13,19 +13,23 @@ from typing import Any
 from spinney.api import groupkinds
 from spinney.api.core.node import Node
 from spinney.api.core.pod import Pod
+from spinney.api.core.services import Endpoints, EndpointSlice, Service
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.controllers import lookups, waking
-from spinney.decisions import node_loss, node_taints
+from spinney.controllers.selecting import Selecting
+from spinney.decisions import endpoints, node_loss, node_taints
+from spinney.decisions.making import owning
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.engine.controller import Controller
 from spinney.engine.wakes import Wake
+from spinney.meta import indexes
 from spinney.meta.references import Ref
 from spinney.ports import Reader
 
 
 def controllers(reader: Reader, settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
     """Return every controller of upkeep, to be run over a reader."""
-    return (_nodes(), _lost_pods(reader, settings))
+    return (_nodes(), _lost_pods(reader, settings), _endpoints(reader))
 
 
 def _nodes() -> Controller[node_taints.Observation]:
@@ -99,3 +103,49 @@ def _pods_on(reader: Reader, node: str) -> Iterator[Ref]:
     for pod in reader.list(Pod, by=("node", node)):
         metadata = pod.metadata
         yield Ref(kind=groupkinds.POD, namespace=metadata.namespace, name=metadata.name)
+
+
+def _endpoints(reader: Reader) -> Controller[endpoints.Observation]:
+    return Controller(
+        name="endpoints",
+        kind=groupkinds.SERVICE,
+        observe=observe_service,
+        decide=endpoints.decide,
+        wakes=(
+            Wake(kind=groupkinds.POD, record=Pod, keys=Selecting(reader).services_of),
+            Wake(
+                kind=groupkinds.ENDPOINT_SLICE,
+                record=EndpointSlice,
+                keys=_service_of,
+            ),
+            Wake(
+                kind=groupkinds.ENDPOINTS,
+                record=Endpoints,
+                keys=_service_of,
+            ),
+        ),
+    )
+
+
+def _service_of(published: Endpoints | EndpointSlice) -> Iterator[Ref]:
+    owner = owning.controller_of(published.metadata)
+    if owner is not None and owner.kind == groupkinds.SERVICE:
+        yield owner
+
+
+def observe_service(reader: Reader, key: Ref, now: datetime) -> endpoints.Observation | None:
+    """Return what is to be seen of one service; None where it is gone."""
+    service = reader.get(Service, key.namespace, key.name)
+    if service is None:
+        return None
+    if not endpoints.is_kept(service):
+        return endpoints.Observation(now=now, service=service)
+    by = indexes.by_labels(service.spec.selector)
+    slices = reader.list(EndpointSlice, namespace=key.namespace, by=("owner", service.metadata.uid))
+    return endpoints.Observation(
+        now=now,
+        service=service,
+        pods=tuple(reader.list(Pod, namespace=key.namespace, by=by)),
+        slices=tuple(slices),
+        endpoints=reader.get(Endpoints, key.namespace, key.name),
+    )
