@@ -26,6 +26,7 @@ from spinney.server import (
     connections,
     discovery,
     health,
+    measured,
     objects,
     parameters,
     paths,
@@ -36,6 +37,7 @@ from spinney.server.access import ANONYMOUS, PUBLIC_PATHS, Access
 from spinney.server.asking import LOG, READ_SECONDS, STALL_SECONDS, Asked, Services
 from spinney.server.described import Described
 from spinney.server.health import Check
+from spinney.server.measured import Measured
 from spinney.server.objects import Objects
 from spinney.server.parts import Parts
 from spinney.server.paths import Target
@@ -88,7 +90,8 @@ class Server:
             if backlog_bytes_max is None
             else Watches(services, backlog_bytes_max=backlog_bytes_max)
         )
-        self._described = Described(world.catalog)
+        self._measured = Measured(services)
+        self._described = Described(world.catalog, self._measured.resources)
         self._objects = Objects(services, self._watches)
         self._running = Running(services)
         self._parts = Parts(services, self._objects, self._running)
@@ -223,6 +226,8 @@ class Server:
         review = _ASKED.get((target.group, target.version, target.plural))
         if review is not None and not target.name:
             return await self._review(asked, review.kind)
+        if target.group == measured.GROUP:
+            return self._measured.answer(asked)
         kind = self._services.world.catalog.resource(target.group, target.version, target.plural)
         if kind is None:
             raise requests.no_such_resource()

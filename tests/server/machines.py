@@ -111,7 +111,7 @@ class Machine:
 
     # Commands
 
-    async def exec(self, pod_uid, container, command, console, *, terminal=False):
+    async def exec(self, _pod_uid, _container, command, console, *, terminal=False):
         self.running += 1
         try:
             if terminal:
@@ -202,7 +202,7 @@ class Machine:
 
     # Connections
 
-    async def connect(self, pod_uid, port):
+    async def connect(self, _pod_uid, port):
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError as error:
