@@ -234,7 +234,7 @@ def open_raw(asked: Asked, protocols: Iterable[str]) -> tuple[Raw, str]:
             f"unable to upgrade: unable to negotiate protocol: client supports {theirs}, "
             f"server accepts {list(ours)}"
         )
-    if request.body_exists and not request.content.is_eof():
+    if request.body_exists:
         raise BadRequest("unable to upgrade: a request for an upgrade has no body")
     head = (
         "HTTP/1.1 101 Switching Protocols\r\n"

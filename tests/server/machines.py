@@ -148,12 +148,9 @@ class Machine:
             await asyncio.gather(*copying)
             return await process.wait()
         finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            await _through(feeding, *copying)
-            process.stdin.close()
             process._transport.close()
+            await _through(feeding, *copying)
+            await process.wait()
 
     async def _with_terminal(self, command, console):
         ours, theirs = pty.openpty()
