@@ -206,14 +206,9 @@ class Raw:
         """Cut the connection."""
         self._transport.abort()
 
-    async def finish(self, seconds: float) -> None:
-        """Wait so long for the peer to close, reading on: what we sent is lost otherwise."""
-        try:
-            async with asyncio.timeout(seconds):
-                while await self.read():
-                    pass
-        except TimeoutError:
-            self.abort()
+    def close(self) -> None:
+        """Close the connection, once what was sent is on its way."""
+        self._writer.close()
 
 
 def open_raw(asked: Asked, protocols: Iterable[str]) -> tuple[Raw, str]:

@@ -120,9 +120,11 @@ async def send(
             await response.write_eof()
     finally:
         first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
+        try:
+            await asyncio.gather(first, return_exceptions=True)
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
     return response
 
 

@@ -49,15 +49,23 @@ def _without(function, names):
 
 
 async def nothing_left(client, machine, before=None):
-    """Wait until nothing goes on any more; a test hangs, and fails, where something is left."""
+    """Wait until nothing goes on any more; fail, saying what does, where something is left."""
 
     def left():
-        readers = sum(log.readers for logs in machine.logs_of.values() for log in logs)
-        busy = client.server.conversation_count + machine.running + machine.connected + readers
-        tasks = 0 if before is None else len(work_of(asyncio.all_tasks()) - work_of(before))
-        return busy + tasks
+        tasks = set() if before is None else work_of(asyncio.all_tasks()) - work_of(before)
+        found = {
+            "conversations": client.server.conversation_count,
+            "commands": machine.running,
+            "connections": machine.connected,
+            "readers": sum(log.readers for logs in machine.logs_of.values() for log in logs),
+            "tasks": tasks,
+        }
+        return {name: what for name, what in found.items() if what}
 
-    await until(lambda: not left())
+    try:
+        await until(lambda: not left())
+    except TimeoutError:
+        raise AssertionError(f"left over: {left()}") from None
 
 
 def work_of(tasks):
