@@ -397,13 +397,16 @@ async def test_who_asks_for_no_upgrade_gets_none(client, machine, headers):
 @manned
 async def test_a_body_is_no_part_of_an_upgrade(client, machine):
     await place(client)
-    answer = await client.raw(
-        f"POST {path_of('ls')} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin-token\r\n"
-        f"Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: {V4}\r\n"
-        "Content-Length: 10\r\n\r\n1234567890".encode()
-    )
-    assert b" 400 " in answer
-    assert b"has no body" in answer
+    headers = {
+        "Authorization": "Bearer admin-token",
+        "Connection": "Upgrade",
+        "Upgrade": "SPDY/3.1",
+        "X-Stream-Protocol-Version": V4,
+    }
+    asked = client.session.post(client.base + path_of("ls"), headers=headers, data=b"1234567890")
+    async with asked as response:
+        assert response.status == 400
+        assert "has no body" in (await response.json())["message"]
 
 
 @pytest.mark.parametrize("way", WAYS)
