@@ -29,6 +29,7 @@ from spinney.app.listeners import BadAddress, PortTaken
 from spinney.app.nodes import Grounds
 from spinney.app.pki import Certificates
 from spinney.controllers import catalog as controllers
+from spinney.controllers import upkeep
 from spinney.engine.manager import Manager
 from spinney.engine.metrics import CONTENT_TYPE, PrometheusMetrics
 from spinney.meta.records import Record
@@ -138,7 +139,10 @@ class Embedded:
             world.writer(CONTROLLERS),
             self._clock,
             self._entropy,
-            controllers.controllers(reader, metrics=self._grounds.roster),
+            (
+                *controllers.controllers(reader, metrics=self._grounds.roster),
+                *upkeep.controllers(reader),
+            ),
             metrics=metrics,
         )
 

@@ -1,5 +1,6 @@
 """The nodes of an embedded world, and who places pods on them, put together.
 
+scheduler   gives gangs their nodes
 local       this machine, through its agent, which is a process of its own
 fleet       simulated nodes, in this process
 roster      all nodes there are, as the server and the autoscalers ask them

@@ -124,18 +124,16 @@ class Disruptor:
         return failure
 
     async def _go_on(self, whole: Ref, gang: PodGang) -> Failure | None:
-        members = self._ledger.members(whole).values()
         gone = await asyncio.gather(
             *(
                 self._hands.delete(ledgers.ref_of(groupkinds.POD, pod), pod.metadata.uid)
-                for pod in disruption.to_delete(members)
+                for pod in disruption.to_delete(self._ledger.all_of(whole))
             )
         )
         failure = next((each for each in gone if each is not None), None)
         if failure is not None:
             return failure
-        still = self._ledger.members(whole).values()
-        if self._ledger.assumed(whole) or not disruption.is_over(still):
+        if self._ledger.assumed(whole) or not disruption.is_over(self._ledger.all_of(whole)):
             return None
         return await self._put(whole, gang, disruption.cleared(gang, self._clock.now()))
 

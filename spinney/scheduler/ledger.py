@@ -54,6 +54,7 @@ class Effect(Record):
 
 NOTHING = Effect()
 K = TypeVar("K")
+V = TypeVar("V")
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +72,8 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
     """Whether it could be given a node."""
 
     priority: int = 0
+    created: datetime | None = None
+    """Of one that takes up room: how important its gang is, and when that was made."""
 
 
 class Ledger:
@@ -89,7 +92,8 @@ class Ledger:
         self._machines: dict[str, Machine] = {}
         self._entries: dict[Ref, _Entry] = {}
         self._named: dict[Ref, tuple[Ref, ...]] = {}
-        self._namers: dict[Ref, Ref] = {}
+        self._namers: dict[Ref, set[Ref]] = {}
+        self._pods_of: dict[Ref, set[Ref]] = {}
         self._signs: dict[Ref, tuple[object, ...]] = {}
         self._waiting: dict[Ref, set[Ref]] = {}
         self._assumed: dict[str, tuple[Binding, Ref]] = {}
@@ -154,11 +158,10 @@ class Ledger:
             else:
                 self._marked.discard(ref)
         for pod in before:
-            if self._namers.get(pod) == ref:
-                del self._namers[pod]
+            _take_out(self._namers, pod, ref)
         for pod in named:
-            self._namers.setdefault(pod, ref)
-        return self._enter_all((*before, *named), ref)
+            self._namers.setdefault(pod, set()).add(ref)
+        return self._enter_all((*before, *named, *sorted(self._pods_of.get(ref, ()))), ref)
 
     def _enter_all(self, refs: Iterable[Ref], *concerned: Ref) -> Effect:
         found = dict.fromkeys(concerned)
@@ -180,7 +183,8 @@ class Ledger:
         self._count(now, 1)
         made_room = False
         if before is not None:
-            self._unwait(before.whole, ref)
+            _take_out(self._waiting, before.whole, ref)
+            _take_out(self._pods_of, before.whole, ref)
             is_gone = now is None or now.uid != before.uid
             if is_gone:
                 self.demanding.forget_pod(before.uid)
@@ -194,6 +198,7 @@ class Ledger:
             del self._entries[ref]
         else:
             self._entries[ref] = now
+            self._pods_of.setdefault(now.whole, set()).add(ref)
             if now.waits:
                 self._waiting.setdefault(now.whole, set()).add(ref)
             if now.node:
@@ -217,6 +222,7 @@ class Ledger:
             is_leaving=bool(node) and (pods.is_terminating(pod) or self.is_going(whole)),
             waits=could and assumed is None,
             priority=self.demanding.priority(whole, pod) if node else 0,
+            created=self.demanding.created(whole, pod) if node else None,
         )
 
     def _whole(self, ref: Ref, pod: Pod) -> Ref:
@@ -224,7 +230,7 @@ class Ledger:
         label = pod.metadata.labels.get(labels.PODGANG)
         if label:
             return Ref(kind=groupkinds.GANG, namespace=ref.namespace, name=label)
-        return self._namers.get(ref, ref)
+        return min(self._namers.get(ref, ()), default=ref)
 
     def _count(self, entry: _Entry | None, by: int) -> None:
         if entry is not None and entry.node:
@@ -236,19 +242,12 @@ class Ledger:
         found = machines.resident(
             self.demanding.of_pod(pod),
             gang=None if is_alone else entry.whole,
-            created=self.demanding.created(entry.whole, pod),
+            created=entry.created,
             is_leaving=entry.is_leaving,
         )
         if found.priority != entry.priority:
             found = msgspec.structs.replace(found, priority=entry.priority)
         self.cluster.put_resident(entry.node, found)
-
-    def _unwait(self, whole: Ref, pod: Ref) -> None:
-        waiting = self._waiting.get(whole)
-        if waiting is not None:
-            waiting.discard(pod)
-            if not waiting:
-                del self._waiting[whole]
 
     # What was decided
 
@@ -267,10 +266,7 @@ class Ledger:
     def _unassume(self, uid: str) -> None:
         found = self._assumed.pop(uid, None)
         if found is not None:
-            of_whole = self._assumed_of[found[1]]
-            of_whole.discard(uid)
-            if not of_whole:
-                del self._assumed_of[found[1]]
+            _take_out(self._assumed_of, found[1], uid)
 
     def assumed(self, whole: Ref) -> tuple[Binding, ...]:
         """Return the pods of a gang that were given a place which is not seen yet."""
@@ -284,12 +280,12 @@ class Ledger:
     def want_gone(self, whole: Ref) -> None:
         """Count a gang as leaving before it is seen to be marked."""
         self._wanted.add(whole)
-        self._enter_all(self.member_refs(whole))
+        self._enter_all(self.pods_of(whole))
 
     def want_no_more(self, whole: Ref) -> None:
         """Count a gang as leaving only if it is seen to be marked."""
         self._wanted.discard(whole)
-        self._enter_all(self.member_refs(whole))
+        self._enter_all(self.pods_of(whole))
 
     def is_going(self, whole: Ref) -> bool:
         """Whether a gang is marked to be taken away, or is about to be."""
@@ -308,12 +304,26 @@ class Ledger:
             return None
         return self._reader.get(PodGang, whole.namespace, whole.name)
 
+    def whole_of(self, pod: Ref) -> Ref:
+        """Return the gang a pod is of, or the pod itself."""
+        entry = self._entries.get(pod)
+        return pod if entry is None else entry.whole
+
     def member_refs(self, whole: Ref) -> tuple[Ref, ...]:
         """Return the pods a gang names, or the pod outside any."""
         return self._named.get(whole, ()) if whole.kind == groupkinds.GANG else (whole,)
 
+    def pods_of(self, whole: Ref) -> tuple[Ref, ...]:
+        """Return the pods that are of a gang, be they named by it or about to go; sorted."""
+        return tuple(sorted(self._pods_of.get(whole, ())))
+
+    def all_of(self, whole: Ref) -> list[Pod]:
+        """Return the pods that are of a gang, as they are seen now."""
+        found = (self._reader.get(Pod, ref.namespace, ref.name) for ref in self.pods_of(whole))
+        return [pod for pod in found if pod is not None]
+
     def members(self, whole: Ref) -> dict[str, Pod]:
-        """Return the pods of a gang that are there, by name."""
+        """Return the pods a gang names that are there, by name."""
         found: dict[str, Pod] = {}
         for ref in self.member_refs(whole):
             entry = self._entries.get(ref)
@@ -384,14 +394,13 @@ class Ledger:
         found = self.standing(whole)
         return found is not None and found.is_partial
 
+    def is_running(self, whole: Ref) -> bool:
+        """Whether some pod of a gang has a node, or is being given one."""
+        return bool(self._placed.get(whole))
+
     def holders(self, whole: Ref) -> tuple[Ref, ...]:
         """Return the pods of a gang that have nodes, or are being given some."""
-        found = []
-        for ref in self.member_refs(whole):
-            entry = self._entries.get(ref)
-            if entry is not None and entry.node and entry.whole == whole:
-                found.append(ref)
-        return tuple(found)
+        return tuple(ref for ref in self.pods_of(whole) if self._entries[ref].node)
 
     def __len__(self) -> int:
         """How many pods are known."""
@@ -422,6 +431,15 @@ class Ledger:
 def ref_of(kind: GroupKind, view: Node | PodGang | Pod) -> Ref:
     """Return how an object is referred to."""
     return Ref(kind=kind, namespace=view.metadata.namespace or "", name=view.metadata.name)
+
+
+def _take_out(sets: dict[K, set[V]], key: K, value: V) -> None:
+    """Take something out of one of many sets; none of them is kept empty."""
+    found = sets.get(key)
+    if found is not None:
+        found.discard(value)
+        if not found:
+            del sets[key]
 
 
 def _count(counter: Counter[K], key: K, by: int) -> None:

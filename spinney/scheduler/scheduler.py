@@ -25,6 +25,7 @@ from spinney.decisions import disruption, schedulability
 from spinney.decisions.placement import placing, preempting, queueing
 from spinney.decisions.placement.demands import GangDemand
 from spinney.decisions.placement.outcomes import FULL_SCORE, Binding, Placement, Refusal
+from spinney.decisions.placement.preempting import Preemption
 from spinney.decisions.standing import Standing
 from spinney.engine import backoff, logs
 from spinney.engine.alarms import Alarm
@@ -50,6 +51,10 @@ NODES_TOLD: Final = 3
 
 REST_FACTOR: Final = 4
 """How many times as long as it took to look at all refused gangs it rests before it does again."""
+
+NO_VICTIMS_REST: Final = timedelta(seconds=1)
+NO_VICTIMS_FACTOR: Final = 50
+"""How many times as long as it took to find nobody who could go it is not asked again."""
 
 REST_MAX: Final = timedelta(seconds=1)
 
@@ -118,9 +123,12 @@ class Scheduler:
         self._line = Line()
         self._later = Queue()
         self._refused: dict[Ref, Turn] = {}
+        self._unplaced = Line()
+        self._tries_again_at: dict[Ref, timedelta] = {}
         self._binding: dict[Ref, asyncio.Task[None]] = {}
         self._in_flight = 0
         self._failures: dict[Ref, int] = {}
+        self._unanswered: dict[Ref, set[str]] = {}
         self._backing_off: set[Ref] = set()
         self._partial_since: dict[Ref, timedelta] = {}
         self._has_room = False
@@ -216,7 +224,13 @@ class Scheduler:
 
     def _turn(self, whole: Ref) -> Turn:
         priority, created = self.ledger.rank(whole)
-        return lines.turn(whole, priority, created, is_partial=self.ledger.is_partial(whole))
+        return lines.turn(
+            whole,
+            priority,
+            created,
+            is_running=self.ledger.is_running(whole),
+            is_partial=self.ledger.is_partial(whole),
+        )
 
     def _next(self) -> Ref | None:
         """Return the gang to look at now, None where none is due or enough is under way."""
@@ -253,9 +267,11 @@ class Scheduler:
         turn = self._turn(whole)
         had_room = self._take_back_room(turn)
         self._refused.pop(whole, None)
-        unsent = self.ledger.assumed(whole)
-        if unsent:
-            self._bind(whole, unsent, None)
+        self._unplaced.drop(whole)
+        unanswered = self._unanswered.pop(whole, ())
+        again = [each for each in self.ledger.assumed(whole) if each.uid in unanswered]
+        if again:
+            self._bind(whole, again, None)
             return
         found = self.ledger.standing(whole)
         if found is None or not found.waiting or found.held_back:
@@ -264,6 +280,8 @@ class Scheduler:
             demand = self.ledger.demand(whole, found)
             levels = self.ledger.levels(whole)
             outcome = placing.place(self.ledger.cluster, demand, levels)
+            if isinstance(outcome, Placement) and outcome.bindings and self._give_way(turn):
+                outcome = placing.place(self.ledger.cluster, demand, levels)
             self._metrics.took("spinney_decide_seconds", self._clock.elapsed() - began, NAME)
             if isinstance(outcome, Refusal):
                 self._refuse(turn, demand, found, outcome, levels)
@@ -278,13 +296,11 @@ class Scheduler:
         Returns whether something was kept for it.
         """
         whole = turn.whole
-        had_room = self._rooms.has(whole)
-        self._rooms.withdraw_nomination(whole)
+        had_room = self._rooms.withdraw(whole)
         reserved = self._rooms.reserved_for
-        if reserved is not None and (reserved.whole == whole or turn < reserved):
-            self._rooms.withdraw_reservation()
-            if reserved.whole != whole:
-                self._line_up(reserved.whole)
+        if reserved is not None and turn < reserved:
+            self._rooms.withdraw(reserved.whole)
+            self._line_up(reserved.whole)
         return had_room
 
     def _nothing_to_place(self, whole: Ref, found: Standing | None) -> None:
@@ -292,6 +308,7 @@ class Scheduler:
             self.teller.say(whole, None)
             self._failures.pop(whole, None)
             self._partial_since.pop(whole, None)
+            self._tries_again_at.pop(whole, None)
         if found is None:
             self._scored.discard(whole)
         elif found.is_placed and not found.waiting and whole not in self._scored:
@@ -337,10 +354,29 @@ class Scheduler:
         self.teller.say(whole, schedulability.refused(refusal))
         if found.is_partial:
             self._undo_when_due(whole, refusal)
-        if self._rooms.reserved_for is None:
-            reservation = queueing.reservation(self.ledger.cluster, demand, levels)
-            if reservation is not None:
-                self._rooms.reserve(turn, reservation, demand.priority)
+        self._unplaced.add(turn)
+
+    def _give_way(self, turn: Turn) -> bool:
+        """Keep room for the first gang that has no place, if a later one is about to take some.
+
+        It costs a look at all there is, so it is put off until somebody would get ahead. Returns
+        whether room is kept now that was not before.
+        """
+        if self._rooms.reserved_for is not None:
+            return False
+        while (first := self._unplaced.first()) is not None and first < turn:
+            whole = first.whole
+            found = self.ledger.standing(whole)
+            if found is not None and found.waiting:
+                demand = self.ledger.demand(whole, found)
+                before = self._rooms.last_reservation(whole)
+                cluster, levels = self.ledger.cluster, self.ledger.levels(whole)
+                reservation = queueing.reservation(cluster, demand, levels, before)
+                if reservation is not None:
+                    self._rooms.reserve(first, reservation, demand.priority)
+                    return True
+            self._unplaced.drop(whole)
+        return False
 
     def _make_room(
         self, whole: Ref, demand: GangDemand, refusal: Refusal, levels: tuple[str, ...]
@@ -348,12 +384,12 @@ class Scheduler:
         """Have others go so that a gang fits; returns whether it only has to wait for that."""
         if not (self._settings.preempts and self.ledger.may_preempt(whole, demand)):
             return False
-        found = preempting.victims(self.ledger.cluster, demand, levels)
+        found = self._victims(whole, demand, levels)
         if found is None:
             return False
         for victim in found.victims:
-            is_there = bool(self.ledger.holders(victim))
-            if self._rooms.withdraw_nomination(victim):
+            is_there = self.ledger.is_running(victim)
+            if self._rooms.withdraw(victim):
                 self._line_up(victim)
             if is_there:
                 why = (
@@ -364,6 +400,26 @@ class Scheduler:
         self._rooms.nominate(demand, found.placement)
         self.teller.say(whole, schedulability.waits_for(found.victims, refusal))
         return True
+
+    def _victims(
+        self, whole: Ref, demand: GangDemand, levels: tuple[str, ...]
+    ) -> Preemption | None:
+        """Return who must go for a gang; where nobody helps, that is not asked again for a while.
+
+        It costs a look at all there is.
+        """
+        now = self._clock.elapsed()
+        left = self._tries_again_at.get(whole, now) - now
+        if left > NO_TIME:
+            self._later.add(whole, now, left, is_timer=True)
+            return None
+        found = preempting.victims(self.ledger.cluster, demand, levels)
+        self._tries_again_at.pop(whole, None)
+        if found is None:
+            ended = self._clock.elapsed()
+            rest = max(NO_VICTIMS_REST, NO_VICTIMS_FACTOR * (ended - now))
+            self._tries_again_at[whole] = ended + rest
+        return found
 
     def _undo_when_due(self, whole: Ref, refusal: Refusal) -> None:
         """Take back a gang that was placed in part and finds no place for the rest."""
@@ -405,8 +461,12 @@ class Scheduler:
         _, *answers = await asyncio.gather(self._put_score(whole, score), *writes)
         failures = [failure for failure in answers if failure is not None]
         for binding, failure in zip(bindings, answers, strict=True):
-            if failure is not None and failure.verdict is Verdict.STALLED:
+            if failure is None:
+                continue
+            if failure.verdict is Verdict.STALLED:
                 self._take_in(self.ledger.withdraw(binding))
+            else:
+                self._unanswered.setdefault(whole, set()).add(binding.uid)
         if failures:
             self._try_again(whole, failures)
             return
