@@ -377,6 +377,9 @@ class _Answering:
         """Take the question."""
         self._asked.set()
 
+    async def end(self) -> None:
+        """Ask nothing more."""
+
     async def close(self) -> None:
         """End."""
         self._is_done = True

@@ -281,6 +281,9 @@ class _Far:
         if data:
             await self._wire.send(frames.DATA, data)
 
+    async def end(self) -> None:
+        await self._wire.send(frames.END)
+
     async def close(self) -> None:
         self._is_over = True
         await self._wire.close()
