@@ -46,6 +46,12 @@ END_SLACK = timedelta(seconds=8)
 AGAIN = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=10))
 PERIOD = timedelta(milliseconds=20)
 
+_BEGIN = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from spinney.app.agent import main; sys.exit(main())"
+)
+"""Has Python find this very package, whatever lies in the folder it is started in."""
+
 
 class LocalNode:
     """The node of this machine."""
@@ -138,9 +144,8 @@ class LocalNode:
             os.fchmod(log.fileno(), 0o600)
             self._child = subprocess.Popen(
                 [
-                    sys.executable,
-                    *(["-P"] if sys.flags.safe_path else []),
-                    *("-m", "spinney.app.agent"),
+                    *(sys.executable, "-P", "-c", _BEGIN),
+                    os.fspath(Path(spinney.__file__).parents[1]),
                     *("--data", os.fspath(self._folder.root)),
                     *("--node", NAME),
                     *(word for file in self._settings for word in ("--settings", str(file))),

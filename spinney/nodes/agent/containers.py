@@ -220,11 +220,8 @@ class ContainerLife:
         if state.attempt != self.attempt or not self.is_alive:
             return
         if state.started_at is not None and self._started_at is None:
-            began = self.stage is Stage.STARTING
             self._begin(state.started_at, now, is_set_up=False)
             if state.ended_at is None:
-                if not began:
-                    self.stage = Stage.STOPPING
                 yield Tell(reason="Started", note=f"Started container {self.name}")
                 yield from self._set_up()
         if state.ended_at is not None:
@@ -247,9 +244,11 @@ class ContainerLife:
         return Tell(reason="FailedStart", note=f"Error: {message}", is_warning=True)
 
     def _begin(self, started_at: datetime, now: Moment, *, is_set_up: bool) -> None:
-        self.stage = Stage.RUNNING
         self._started_at = started_at.replace(microsecond=0)
         self._running_since = now.elapsed
+        if self.stage is not Stage.STARTING:
+            return
+        self.stage = Stage.RUNNING
         self._probings = {}
         self._is_set_up = is_set_up or not self._has(Hook.POST_START)
         self._hook_under_way = self._kill_at = None

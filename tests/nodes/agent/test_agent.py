@@ -38,7 +38,7 @@ def test_a_pod_comes_up_with_one_write() -> None:
 
 
 def test_nothing_is_written_at_rest() -> None:
-    """Probes look every second for an hour."""
+    """Probes look every second for ten minutes."""
 
     async def story(ground: Ground) -> None:
         probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
@@ -46,7 +46,7 @@ def test_nothing_is_written_at_rest() -> None:
             await ground.make("a", container(readinessProbe=probe, livenessProbe=probe))
             await ground.rest()
             before = len(ground.network.calls)
-            await ground.rest(3600)
+            await ground.rest(600)
             assert len(ground.network.calls) == before
             assert ground.is_ready("a")
 

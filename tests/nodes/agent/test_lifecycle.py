@@ -413,3 +413,16 @@ def test_an_answer_about_an_older_attempt_is_passed_over() -> None:
     node.give(said.Blocked(container="main", attempt=0, reason="X", message="late"))
     node.give(said.HookDone(container="main", attempt=0, hook=said.Hook.PRE_STOP))
     assert node.life.view() == before
+
+
+def test_a_container_that_is_told_to_end_before_it_runs_is_killed_in_time() -> None:
+    """Its start was under way: what then runs has its grace, and no more."""
+    node = Node(pod(init=(container("a"),)))
+    node.is_obedient = False
+    node.ended("a")
+    node.ignores_stop = {"main"}
+    node.delete(5)
+    assert node.log[-1] == "Stop main"
+    node.started("main")
+    node.pass_time(8)
+    assert node.is_deleted
