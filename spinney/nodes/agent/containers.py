@@ -163,25 +163,27 @@ class ContainerLife:
         self, status: ContainerStatus | None, known: ContainerState | None, now: Moment
     ) -> None:
         """Take up a life that began before this process: as it was told, and as it is found."""
-        if status is not None:
-            self.attempt = status.restart_count
-            ended = status.state.terminated or status.last_state.terminated
-            self._last = ended
+        if status is None:
+            status = ContainerStatus(name=self.name)
+        state, last = status.state, status.last_state.terminated
+        self.attempt = status.restart_count
+        self._last = None if state.waiting is not None else last
         if known is not None and known.attempt >= self.attempt:
+            if known.attempt > self.attempt:
+                self._last = state.terminated or last
             self.attempt, self.stage = known.attempt, Stage.STARTING
-            self._before = self._last
             if known.started_at is not None:
                 self._begin(known.started_at, now, is_set_up=True)
             if known.ended_at is not None:
                 self._end(_terminated(known), now)
-        elif status is not None and status.state.running is not None:
-            self._started_at = status.state.running.started_at
+        elif state.running is not None:
+            self._started_at = state.running.started_at
             self._end(self._unknown(now), now)
-        elif status is not None and status.state.terminated is not None:
-            self._started_at = status.state.terminated.started_at
-            self._end(status.state.terminated, now)
-        elif status is not None and status.last_state.terminated is not None:
-            self._end(status.last_state.terminated, now)
+        elif state.terminated is not None:
+            self._started_at = state.terminated.started_at
+            self._end(state.terminated, now)
+        elif last is not None:
+            self._end(last, now)
 
     def _unknown(self, now: Moment) -> ContainerStateTerminated:
         return ContainerStateTerminated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -402,5 +403,24 @@ def test_a_slow_api_does_not_hold_up_containers() -> None:
             assert ground.runtime.is_running(uid, "main")
             await ground.rest(40)
             assert ground.is_ready("a")
+
+    on_ground(story)
+
+
+def test_a_start_that_hangs_does_not_outlive_the_pod() -> None:
+    """The runtime never answers: the pod goes all the same, when its grace is over."""
+
+    async def story(ground: Ground) -> None:
+        async def hang(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        ground.runtime.start = hang  # type: ignore[method-assign, assignment]
+        async with ground.agency():
+            await ground.make("a")
+            await ground.rest(5)
+            assert ground.waiting("a") == {"reason": "ContainerCreating"}
+            await ground.delete("a", 3)
+            await ground.rest(10)
+            assert ground.document("a") is None
 
     on_ground(story)

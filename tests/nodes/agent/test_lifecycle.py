@@ -350,6 +350,19 @@ def test_an_end_nobody_saw_is_told_as_unknown() -> None:
     assert never.phase() == "Failed"
 
 
+def test_an_end_that_was_told_already_is_not_told_as_the_one_before_too() -> None:
+    """The runtime remembers the same end as the status."""
+    node = Node(pod(policy="Never"))
+    node.ended("main", 3)
+    told = node.life.view().containers["main"]
+    over = ContainerState(
+        pod_uid="u1", container="main", attempt=0, started_at=START, ended_at=START, exit_code=3
+    )
+    document = {**records.encode(node.life.pod), "status": node.status()}
+    again = PodLife(records.decode(Pod, document), node.now, (over,))
+    assert again.view().containers["main"] == told
+
+
 def test_init_containers_that_are_done_are_not_run_again() -> None:
     """After the agent was restarted."""
     node = Node(pod(init=(container("a"),)))
