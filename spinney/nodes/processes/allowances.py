@@ -1,12 +1,15 @@
-"""How many processes a user may have, where no control group can limit those of a container.
+"""How many processes a user may have, and how many files may be open.
 
-The kernel's limit counts all processes of the user, so those there are come on top of what a
-container may have. They are counted anew now and then: counting costs a look at every process.
+The number of processes counts where no control group can limit those of a container. The kernel's
+limit counts all processes of the user, so those there are come on top of what a container may have.
+They are counted anew now and then: counting costs a look at every process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -42,3 +45,11 @@ def _threads(process: int) -> int:
         return len(os.listdir(f"/proc/{process}/task"))
     except OSError:
         return 0
+
+
+def raise_files_max() -> tuple[int, int]:
+    """Let this process open as many files as it may; returns what containers are to have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, hard

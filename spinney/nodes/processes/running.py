@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
-import resource
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -18,6 +16,7 @@ import msgspec
 
 from spinney.meta.errors import ApiError, SpinneyError
 from spinney.nodes.processes import (
+    allowances,
     blaming,
     cgroups,
     ends,
@@ -44,7 +43,7 @@ from spinney.nodes.processes.scribe import Scribe
 from spinney.nodes.processes.settings import Settings
 from spinney.nodes.processes.spawner import launching
 from spinney.nodes.processes.spawner.plans import Plan
-from spinney.nodes.processes.spawning import Isolation, Spawner
+from spinney.nodes.processes.spawning import Isolation, LastingSpawner, Spawner
 from spinney.ports import Clock, ContainerState
 
 LOG = logging.getLogger("spinney.nodes.processes")
@@ -80,14 +79,13 @@ class Machine:
         self._clock = clock
         self._settings = settings
         self._outer = outer
-        self._files_max = _raise_files_max()
+        self._files_max = allowances.raise_files_max()
         self.allowance: Allowance | None = None
         if cgroups.PIDS not in groups.controllers and os.getuid() != 0:
             self.allowance = Allowance(settings.processes_max, clock.elapsed)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pods")
         self._scribe = Scribe(clock.now)
-        self._spawner: Spawner | None = spawner
-        self._respawning = asyncio.Lock()
+        self._spawner = LastingSpawner(spawner)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -217,13 +215,7 @@ class Machine:
         container.writing = self._scribe.take(log, output_ours, errors_ours)
         try:
             plan = self._keeper_plan(container)
-            for _ in range(2):
-                spawner = await self._running_spawner()
-                try:
-                    return await spawner.fork(plan, output, errors)
-                except OSError:
-                    self._lose(spawner)
-            raise OSError("the process that starts containers ended twice")
+            return await self._spawner.fork(plan, output, errors)
         finally:
             os.close(output)
             os.close(errors)
@@ -342,32 +334,10 @@ class Machine:
         await self.on_disk(records.write, root, msgspec.structs.replace(attempt, state=state))
         return state
 
-    async def _running_spawner(self) -> Spawner:
-        async with self._respawning:
-            if self._spawner is None:
-                self._spawner = await Spawner.start(
-                    self.abilities.isolation, own_user=self.abilities.own_user
-                )
-            return self._spawner
-
-    def _lose(self, spawner: Spawner) -> None:
-        if self._spawner is spawner:
-            spawner.close()
-            self._spawner = None
-
     async def close(self) -> None:
         """Let go of everything; no container runs any more."""
         await asyncio.gather(*self._tasks)
-        if self._spawner is not None:
-            self._spawner.close()
+        self._spawner.close()
         await asyncio.to_thread(self._scribe.close)
         await asyncio.to_thread(self.groups.close)
         self._disk.shutdown()
-
-
-def _raise_files_max() -> tuple[int, int]:
-    """Let this process open as many files as it may; returns what containers are to have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft, hard

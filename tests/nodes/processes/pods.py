@@ -9,14 +9,12 @@ import select
 import sys
 from typing import NamedTuple
 
-import pytest
-
 from spinney.api.core.pod import Pod, PodSpec
 from spinney.app.real import SystemClock, SystemEntropy
 from spinney.meta.metadata import ObjectMeta
 from spinney.nodes.processes.runtime import ProcessRuntime
 from spinney.nodes.processes.settings import Settings
-from spinney.nodes.processes.spawning import Isolation, Spawner, SpawnerFailed
+from spinney.nodes.processes.spawning import Isolation
 from spinney.ports import ContainerPlan, LogOptions
 from spinney.testing.clock import ManualClock
 
@@ -41,19 +39,6 @@ class Tier(NamedTuple):
         return self.isolation is Isolation.PROCESSES_AND_MOUNTS
 
 
-def _can_be_had(tier):
-    async def tried():
-        try:
-            spawner = await Spawner.start(tier.isolation, own_user=tier.own_user)
-        except SpawnerFailed:
-            return False
-        spawner.close()
-        return True
-
-    return asyncio.run(tried())
-
-
-IS_ROOT = os.geteuid() == 0
 POSSIBLE = [
     Tier(Isolation.PROCESSES_AND_MOUNTS, False, True),
     Tier(Isolation.PROCESSES_AND_MOUNTS, False, False),
@@ -62,9 +47,6 @@ POSSIBLE = [
     Tier(Isolation.NOTHING, False, True),
     Tier(Isolation.NOTHING, False, False),
 ]
-TIERS = [tier for tier in POSSIBLE if (IS_ROOT or not tier.control_groups) and _can_be_had(tier)]
-"""Those of them that this machine gives to whoever runs the tests."""
-
 LOWEST = Tier(Isolation.NOTHING, False, False)
 
 
@@ -149,9 +131,6 @@ async def said(runtime, what, uid="uid-web-0", container="main"):
     await log.aclose()
     assert what in heard
     return heard
-
-
-EVERY_TIER = pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
 
 
 def run(work):

@@ -13,7 +13,6 @@ import pytest
 
 from spinney.meta.errors import BadRequest, NotFound, Unavailable
 from tests.nodes.processes.pods import (
-    EVERY_TIER,
     ObservedClock,
     Watched,
     log_of,
@@ -25,6 +24,7 @@ from tests.nodes.processes.pods import (
     shell,
     wait_gone,
 )
+from tests.nodes.processes.tiers import EVERY_TIER
 
 
 @EVERY_TIER

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nodes.processes.pods import EVERY_TIER, log_of, pod, run, runtime_of, said, shell
+from tests.nodes.processes.pods import log_of, pod, run, runtime_of, said, shell
+from tests.nodes.processes.tiers import EVERY_TIER
 
 
 @EVERY_TIER
