@@ -398,7 +398,8 @@ class ContainerLife:
             return
         if probing.due is not None:
             return
-        probing.take(now.elapsed, is_success=found.is_success)
+        if not probing.take(now.elapsed, is_success=found.is_success):
+            return
         kind = found.kind
         if not found.is_success:
             yield Tell(

@@ -439,3 +439,42 @@ def test_a_container_that_is_told_to_end_before_it_runs_is_killed_in_time() -> N
     node.started("main")
     node.pass_time(8)
     assert node.is_deleted
+
+
+def test_what_is_soon_ready_is_soon_seen_to_be() -> None:
+    """It is looked at more often in the first period, and that costs nobody an event."""
+    node = Node(pod(container("main", **READINESS), init=(container("a"),)))
+    looks: list[float] = []
+
+    def look(_: said.Probe) -> bool:
+        looks.append(node.elapsed.total_seconds())
+        return node.elapsed >= timedelta(seconds=1.2)
+
+    node.probes = look
+    node.ended("a")
+    node.pass_time(4)
+    assert looks == [0, 0.1, 0.3, 0.7, 1.5]
+    assert ready(node)
+    assert "Unhealthy" not in [event.reason for event in node.events]
+    node.pass_time(6)
+    assert looks[5:] == [6.5]
+
+
+def test_failures_count_from_the_first_full_period() -> None:
+    """So a slow starter has its threshold times its period, as it was promised."""
+    node = Node(pod(container("main", **STARTUP), init=(container("a"),)))
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(9.9)
+    assert "Stop main" not in node.log
+    node.pass_time(0.2)
+    assert "Stop main" in node.log
+
+
+def test_liveness_is_not_hurried() -> None:
+    """It decides nothing sooner."""
+    node = Node(pod(container("main", **LIVENESS), init=(container("a"),)))
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(4.9)
+    assert node.log.count("Probe main") == 1
