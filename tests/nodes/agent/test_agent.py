@@ -353,6 +353,7 @@ def test_leaving_ends_everything_within_its_time_and_tells_it() -> None:
             await ground.make("b")
             await ground.rest()
             await agent.leave(5 * SECOND)
+            await agent.wait_told()
             assert ground.runtime.running_count == 0
             assert ground.status("a", "phase") == "Running"
             assert not ground.is_ready("a")
@@ -422,5 +423,23 @@ def test_a_start_that_hangs_does_not_outlive_the_pod() -> None:
             await ground.delete("a", 3)
             await ground.rest(10)
             assert ground.document("a") is None
+
+    on_ground(story)
+
+
+def test_leaving_may_be_hastened() -> None:
+    """`down`, and then `down --now`."""
+
+    async def story(ground: Ground) -> None:
+        ground.scripts["a"] = Script(ignores_stop=True)
+        async with ground.agency() as agent:
+            await ground.make("a")
+            await ground.rest()
+            leaving = asyncio.create_task(agent.leave(20 * SECOND))
+            await ground.rest(2)
+            assert ground.runtime.running_count == 1
+            await agent.leave(0 * SECOND)
+            assert ground.runtime.running_count == 0
+            await leaving
 
     on_ground(story)

@@ -17,6 +17,7 @@ from tests.nodes.agent.stage import (
     LIVENESS,
     POST_START,
     PRE_STOP,
+    PROBE,
     READINESS,
     START,
     STARTUP,
@@ -298,6 +299,7 @@ def test_a_pod_past_its_deadline_fails_and_stays() -> None:
     node = Node(pod(activeDeadlineSeconds=10))
     node.pass_time(12)
     assert (node.phase(), node.status()["reason"]) == ("Failed", "DeadlineExceeded")
+    assert "DeadlineExceeded" in [event.reason for event in node.events]
     assert node.running == {}
     assert "Remove" not in node.log
 
@@ -478,3 +480,16 @@ def test_liveness_is_not_hurried() -> None:
     node.ended("a")
     node.pass_time(4.9)
     assert node.log.count("Probe main") == 1
+
+
+def test_a_probe_may_say_how_long_its_failure_leaves() -> None:
+    """A hung container need not be waited for as long as one that shuts down well."""
+    probe: Document = {**PROBE, "terminationGracePeriodSeconds": 1}
+    node = Node(pod(container("main", livenessProbe=probe), init=(container("a"),)))
+    node.ignores_stop = {"main"}
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(7.9)
+    assert node.running == {"main": 0}
+    node.pass_time(0.2)
+    assert node.running == {"main": 1}
