@@ -210,8 +210,8 @@ class Reader(Protocol):
     ) -> Sequence[R]:
         """Return objects sorted by Ref.
 
-        `by` is an index and a value: ("owner", uid), ("node", name), ("label:<key>", value), or
-        one the app registered.
+        `by` is an index and a value: ("owner", uid), ("node", name), ("label:<key>", value),
+        what `meta.indexes.by_labels` returns of several labels, or one the app registered.
         """
 
     def seen(self, kind: GroupKind) -> int:
