@@ -87,7 +87,7 @@ class Disruptor:
             self.attendant.add(whole)
 
     def _uid(self, whole: Ref) -> str:
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         if gang is not None:
             return gang.metadata.uid
         pod = self._ledger.members(whole).get(whole.name)
@@ -100,7 +100,7 @@ class Disruptor:
             wish = None
         if whole.kind == groupkinds.POD:
             return None if wish is None else await self._delete_alone(whole, wish)
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         if gang is None:
             self._fulfilled(whole)
             return None

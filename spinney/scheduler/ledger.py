@@ -26,16 +26,15 @@ from spinney.api.podgang import PodGang
 from spinney.decisions import disruption, pods, standing
 from spinney.decisions.placement import machines
 from spinney.decisions.placement.cluster import Cluster
-from spinney.decisions.placement.demands import GangDemand
 from spinney.decisions.placement.machines import Machine
 from spinney.decisions.placement.outcomes import Binding
-from spinney.decisions.standing import Standing
 from spinney.meta import conditions
 from spinney.meta.errors import InvariantViolation
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Reader
 from spinney.scheduler.demanding import Demanding
+from spinney.scheduler.gangs import Gangs
 from spinney.scheduler.settings import Settings
 
 FOLLOWED = (groupkinds.NODE, groupkinds.GANG, groupkinds.POD)
@@ -57,7 +56,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What matters of a pod."""
 
     uid: str
@@ -73,7 +72,7 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
 
     priority: int = 0
     created: datetime | None = None
-    """Of one that takes up room: how important its gang is, and when that was made."""
+    """Of one that waits or takes up room: how important its gang is, and when that was made."""
 
 
 class Ledger:
@@ -88,9 +87,10 @@ class Ledger:
     def forget(self) -> None:
         """Know nothing any more."""
         self.cluster = Cluster()
-        self.demanding = Demanding(self._reader)
+        self._demanding = Demanding(self._reader)
+        self.gangs = Gangs(self._reader, self, self._demanding)
         self._machines: dict[str, Machine] = {}
-        self._entries: dict[Ref, _Entry] = {}
+        self._entries: dict[Ref, Entry] = {}
         self._named: dict[Ref, tuple[Ref, ...]] = {}
         self._namers: dict[Ref, set[Ref]] = {}
         self._pods_of: dict[Ref, set[Ref]] = {}
@@ -136,13 +136,13 @@ class Ledger:
         return Effect(made_room=True)
 
     def _take_in_gang(self, ref: Ref) -> Effect:
-        gang = self.gang(ref)
+        gang = self.gangs.get(ref)
         sign = None if gang is None else _sign(gang)
         if sign == self._signs.get(ref):
             return NOTHING
         before = self._named.pop(ref, ())
         named: tuple[Ref, ...] = ()
-        self.demanding.forget_gang(ref)
+        self._demanding.forget_gang(ref)
         if gang is None or sign is None:
             self._signs.pop(ref, None)
             self._marked.discard(ref)
@@ -187,7 +187,7 @@ class Ledger:
             _take_out(self._pods_of, before.whole, ref)
             is_gone = now is None or now.uid != before.uid
             if is_gone:
-                self.demanding.forget_pod(before.uid)
+                self._demanding.forget_pod(before.uid)
                 self._unassume(before.uid)
             if before.node and (is_gone or not (now and now.node)):
                 self.cluster.remove_resident(before.uid)
@@ -206,7 +206,7 @@ class Ledger:
         concerned = dict.fromkeys(each.whole for each in (before, now) if each is not None)
         return Effect(concerned=tuple(concerned), made_room=made_room)
 
-    def _entry(self, ref: Ref, pod: Pod) -> _Entry:
+    def _entry(self, ref: Ref, pod: Pod) -> Entry:
         uid, whole = pod.metadata.uid, self._whole(ref, pod)
         could = pods.is_active(pod) and self.is_own(pod) and standing.may_be_placed(pod)
         if not could:
@@ -215,14 +215,15 @@ class Ledger:
         node = pod.spec.node_name if disruption.holds_place(pod) else ""
         if assumed is not None:
             node = assumed[0].node
-        return _Entry(
+        waits = could and assumed is None
+        return Entry(
             uid=uid,
             whole=whole,
             node=node,
             is_leaving=bool(node) and (pods.is_terminating(pod) or self.is_going(whole)),
-            waits=could and assumed is None,
-            priority=self.demanding.priority(whole, pod) if node else 0,
-            created=self.demanding.created(whole, pod) if node else None,
+            waits=waits,
+            priority=self._demanding.priority(whole, pod) if node or waits else 0,
+            created=self._demanding.created(whole, pod) if node or waits else None,
         )
 
     def _whole(self, ref: Ref, pod: Pod) -> Ref:
@@ -232,15 +233,15 @@ class Ledger:
             return Ref(kind=groupkinds.GANG, namespace=ref.namespace, name=label)
         return min(self._namers.get(ref, ()), default=ref)
 
-    def _count(self, entry: _Entry | None, by: int) -> None:
+    def _count(self, entry: Entry | None, by: int) -> None:
         if entry is not None and entry.node:
             _count(self._placed, entry.whole, by)
             _count(self._priorities, entry.priority, by)
 
-    def _put_resident(self, pod: Pod, entry: _Entry) -> None:
+    def _put_resident(self, pod: Pod, entry: Entry) -> None:
         is_alone = entry.whole.kind == groupkinds.POD
         found = machines.resident(
-            self.demanding.of_pod(pod),
+            self._demanding.of_pod(pod),
             gang=None if is_alone else entry.whole,
             created=entry.created,
             is_leaving=entry.is_leaving,
@@ -298,12 +299,6 @@ class Ledger:
         names = self._settings.scheduler_names
         return names is None or pod.spec.scheduler_name in names
 
-    def gang(self, whole: Ref) -> PodGang | None:
-        """Return a gang as it is seen now; None for a pod outside any."""
-        if whole.kind != groupkinds.GANG:
-            return None
-        return self._reader.get(PodGang, whole.namespace, whole.name)
-
     def whole_of(self, pod: Ref) -> Ref:
         """Return the gang a pod is of, or the pod itself."""
         entry = self._entries.get(pod)
@@ -346,53 +341,14 @@ class Ledger:
         """Whether some pod of a gang could be given a place."""
         return whole in self._waiting
 
-    def standing(self, whole: Ref) -> Standing | None:
-        """Return how a gang stands; None where it is gone."""
-        members = self.members(whole)
-        if whole.kind == groupkinds.GANG:
-            gang = self.gang(whole)
-            if gang is None:
-                return None
-            return standing.of_gang(gang, members, self.is_own, lambda pod: bool(self.node_of(pod)))
-        pod = members.get(whole.name)
-        if pod is None:
-            return None
-        return standing.of_pod(pod, is_own=self.is_own(pod), is_placed=bool(self.node_of(pod)))
+    def waiting_entries(self, whole: Ref) -> list[Entry]:
+        """Return what matters of the pods of a gang that could be given a place."""
+        return [self._entries[ref] for ref in self._waiting.get(whole, ())]
 
-    def demand(self, whole: Ref, found: Standing) -> GangDemand:
-        """Return what a gang that stands so asks for."""
-        gang = self.gang(whole)
-        if gang is None:
-            return self.demanding.of_one(found.waiting[0])
-        placed = (pod for group in found.groups for pod in group.placed)
-        nodes = {pod.metadata.uid: self.node_of(pod) for pod in placed}
-        return self.demanding.of_gang(gang, found, nodes)
-
-    def levels(self, whole: Ref) -> tuple[str, ...]:
-        """Return the node labels of the network a gang is placed by, broadest first."""
-        return self.demanding.levels(self.gang(whole))
-
-    def may_preempt(self, whole: Ref, demand: GangDemand) -> bool:
-        """Whether others may be taken away for a gang: there must be some less important."""
-        least = min(self._priorities, default=demand.priority)
-        if not demand.can_preempt or least >= demand.priority:
-            return False
-        return self.demanding.class_may_preempt(whole)
-
-    def rank(self, whole: Ref) -> tuple[int, datetime | None]:
-        """Return how important a gang is, and when it was made."""
-        ref = next(iter(self._waiting.get(whole, ())), None)
-        pod = None if ref is None else self._reader.get(Pod, ref.namespace, ref.name)
-        if pod is None:
-            return 0, None
-        return self.demanding.priority(whole, pod), self.demanding.created(whole, pod)
-
-    def is_partial(self, whole: Ref) -> bool:
-        """Whether a gang has nodes for some of the pods it needs, and others wait."""
-        if not self._placed.get(whole) or whole not in self._waiting:
-            return False
-        found = self.standing(whole)
-        return found is not None and found.is_partial
+    @property
+    def lowest_priority(self) -> int | None:
+        """How important the least important pod is that has a node; None where none has."""
+        return min(self._priorities, default=None)
 
     def is_running(self, whole: Ref) -> bool:
         """Whether some pod of a gang has a node, or is being given one."""

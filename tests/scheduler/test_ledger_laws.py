@@ -144,10 +144,10 @@ def told(ledger: Ledger) -> object:
         [*ledger.cluster.machines],
         [ledger.has_waiting(whole) for whole in wholes],
         [ledger.holders(whole) for whole in wholes],
-        [ledger.rank(whole)[0] for whole in wholes if ledger.has_waiting(whole)],
+        [ledger.gangs.rank(whole) for whole in wholes if ledger.has_waiting(whole)],
         [sorted(ledger.members(whole)) for whole in wholes],
         [ledger.is_going(whole) for whole in wholes],
-        [ledger.is_partial(whole) for whole in wholes],
+        [ledger.gangs.is_partial(whole) for whole in wholes],
     )
 
 

@@ -150,13 +150,13 @@ def test_others_have_the_loop_while_many_are_placed() -> None:
             await site.create(pod(f"p{index:03}"))
         scheduler = site.scheduler(settings=Settings(slice_looks_max=8, slice_changes_max=16))
         looks: list[int] = []
-        look = scheduler._look
+        look = scheduler._placer.look
 
-        def counted(whole: Ref) -> None:
+        def counted(turn: line.Turn) -> None:
             looks[-1] += 1
-            look(whole)
+            look(turn)
 
-        scheduler._look = counted  # type: ignore[method-assign]
+        scheduler._placer.look = counted  # type: ignore[method-assign]
         running = asyncio.create_task(scheduler.run())
         while len(site.places()) < 256:
             looks.append(0)

@@ -79,6 +79,14 @@ class Changes(RuleBasedStateMachine):
         self.cluster.pool(shape, path)  # type: ignore[arg-type]
         self.cluster.tally(shape, path)  # type: ignore[arg-type]
         self.cluster.emptied.pool(shape, path)  # type: ignore[arg-type]
+        self.cluster.at_least(1).pool(shape, path)  # type: ignore[arg-type]
+
+    def _important(self) -> Cluster:
+        staying = [pair for pair in self.residents.values() if not pair[1].is_leaving]
+        wholes = {found.whole for _, found in staying if found.priority >= 1}
+        return small.cluster(
+            self.machines.values(), [pair for pair in staying if pair[1].whole in wholes]
+        )
 
     def teardown(self) -> None:
         """It is as if made anew."""
@@ -86,6 +94,7 @@ class Changes(RuleBasedStateMachine):
         for one, other in (
             (self.cluster, fresh),
             (self.cluster.emptied, small.cluster(self.machines.values())),
+            (self.cluster.at_least(1), self._important()),
         ):
             assert one.machine_count == other.machine_count
             assert [*one.machines] == [*other.machines]
