@@ -152,7 +152,7 @@ class Fleet:
         for name in self._nodes.machines:
             for ref, pod in self._pods_on(name):
                 self._found.add(ref)
-                self._addresses.keep(pod.status.pod_ip)
+                self._addresses.keep(pod.status.pod_ip)  # before any other takes it
                 self._queue.add(ref, now)
 
     def _pods_on(self, node: str) -> list[tuple[Ref, Pod]]:
@@ -237,6 +237,7 @@ class Fleet:
                 life.since = now - max(self._clock.now() - began_at, NO_TIME)
         self._lives[ref] = life
         self._refs[life.uid] = ref
+        self._addresses.keep(life.ip)
         return life
 
     def _forget(self, ref: Ref, life: _Life) -> None:
