@@ -5,16 +5,35 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import unicodedata
+from collections.abc import Sequence
 from typing import TextIO
 
 BOLD = "1"
 RED = "31"
 GREEN = "32"
 YELLOW = "33"
+BLUE = "34"
+MAGENTA = "35"
 CYAN = "36"
+DIM = "2"
+
+Line = Sequence[tuple[str, str]]
+"""A line in parts, each with its colour."""
 
 _GOOD = frozenset({"Running", "Ready", "Succeeded", "Completed", "Active", "Bound", "Healthy"})
-_WAITING = frozenset({"Pending", "Starting", "ContainerCreating", "Terminating", "Progressing"})
+_WAITING = frozenset(
+    {
+        "Pending",
+        "Starting",
+        "ContainerCreating",
+        "Terminating",
+        "Progressing",
+        "Gated",
+        "NotReady",
+        "Idle",
+    }
+)
 
 
 class Screen:
@@ -49,6 +68,10 @@ class Screen:
         """Return a text in a colour, where there is colour."""
         return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text else text
 
+    def parts(self, line: Line) -> str:
+        """Return a line with its colours."""
+        return "".join(self.painted(text, colour) if colour else text for text, colour in line)
+
 
 def for_call(arguments: argparse.Namespace) -> Screen:
     """Return the screen a call prints to."""
@@ -65,6 +88,36 @@ def colour_of(word: str) -> str:
         return YELLOW
     is_bad = word.endswith(("Error", "BackOff", "Failed")) or word in ("Failed", "Evicted", "Lost")
     return RED if is_bad else ""
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def cut(line: Line, columns: int) -> Line:
+    """Return what of a line has room in so many columns, with … where it is cut."""
+    if sum(columns_of(text) for text, _ in line) <= columns:
+        return line
+    found: list[tuple[str, str]] = []
+    left = columns - 1
+    for text, colour in line:
+        kept = ""
+        for letter in text:
+            if _columns(letter) > left:
+                return (*found, (f"{kept}…", colour))
+            left -= _columns(letter)
+            kept += letter
+        found.append((kept, colour))
+    return found
 
 
 def plain(text: str) -> str:
