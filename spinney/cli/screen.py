@@ -39,11 +39,21 @@ _WAITING = frozenset(
 class Screen:
     """The two streams of a command."""
 
-    def __init__(self, out: TextIO, aside: TextIO, *, has_colour: bool = False) -> None:
-        """Print results to `out`, the rest to `aside`."""
+    def __init__(
+        self,
+        out: TextIO,
+        aside: TextIO,
+        *,
+        has_colour: bool = False,
+        is_live: bool = False,
+        is_aside_live: bool = False,
+    ) -> None:
+        """Print results to `out`, the rest to `aside`; what is live can be drawn over."""
         self.out = out
         self.aside = aside
         self.has_colour = has_colour
+        self.is_live = is_live
+        self.is_aside_live = is_aside_live
 
     def write(self, text: str) -> None:
         """Print a part of the result."""
@@ -76,8 +86,14 @@ class Screen:
 def for_call(arguments: argparse.Namespace) -> Screen:
     """Return the screen a call prints to."""
     wants_none = arguments.no_color or os.environ.get("NO_COLOR")
-    is_able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    return Screen(sys.stdout, sys.stderr, has_colour=is_able and not wants_none)
+    is_able = os.environ.get("TERM", "dumb") != "dumb"
+    return Screen(
+        sys.stdout,
+        sys.stderr,
+        has_colour=is_able and sys.stdout.isatty() and not wants_none,
+        is_live=is_able and sys.stdout.isatty(),
+        is_aside_live=is_able and sys.stderr.isatty(),
+    )
 
 
 def colour_of(word: str) -> str:

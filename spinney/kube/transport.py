@@ -135,6 +135,27 @@ class Transport:
             async with aclosing(self._split(answer)) as lines:
                 yield lines
 
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Query, silence_seconds: int | None = ANSWER_TIMEOUT_SECONDS
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream of bytes as they come, such as a log.
+
+        It fails after so long a silence; with None it may be silent for ever.
+        """
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=silence_seconds
+        )
+        async with self._answering("GET", path, query, None, {"Accept": "*/*"}, limits) as answer:
+            self._warned(answer)
+            async with aclosing(self._parts(answer)) as parts:
+                yield parts
+
+    async def _parts(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+        with self._translated():
+            async for data in answer.content.iter_any():
+                yield data
+
     async def _split(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """Yield whole lines; a last one that is cut off is dropped."""
         with self._translated():
