@@ -41,6 +41,8 @@ class Holder(Record):
 
     durability: str = ""
     version: str = ""
+    nodes: tuple[str, ...] = ()
+    """Which nodes it has, as `--nodes` says it."""
 
 
 class Held(SpinneyError):

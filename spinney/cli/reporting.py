@@ -47,7 +47,7 @@ def _lines(folder: DataFolder, holder: Holder | None, ready: str) -> Iterator[tu
     yield "durability", holder.durability
     yield "kubeconfig", str(folder.kubeconfig)
     yield "log", str(folder.log)
-    yield "nodes", "none"
+    yield "nodes", " ".join(holder.nodes) or "none"
 
 
 def _data(folder: DataFolder) -> str:
@@ -78,6 +78,6 @@ def _document(folder: DataFolder, holder: Holder | None, ready: str) -> Document
             "durability": holder.durability,
             "kubeconfig": str(folder.kubeconfig),
             "log": str(folder.log),
-            "nodes": [],
+            "nodes": [*holder.nodes],
         }
     return document

@@ -38,8 +38,9 @@ def declare(verbs: Verbs) -> None:
         "--nodes",
         action="append",
         default=[],
-        metavar="none",
-        help="which nodes run pods; so far there are none",
+        metavar="local|none|sim:COUNT[,KEY=VALUE]...",
+        help="which nodes run pods: this machine, none, or simulated ones; may be given again "
+        "(default: local)",
     )
     up.add_argument(
         "--detach", action="store_true", help="return once it answers, and leave it running"

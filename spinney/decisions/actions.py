@@ -23,6 +23,8 @@ class Create(Record):
     """Make an object that is not there; that it is there already is no error."""
 
     document: Document
+    needs: tuple[Ref, ...] = ()
+    """What must stand before it: it is not made where one of these was refused in the same look."""
 
 
 class Apply(Record):

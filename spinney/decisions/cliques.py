@@ -109,8 +109,10 @@ def decide(seen: Observation) -> Decision:
     if changed and reporting.must_go_first(clique.status.conditions):
         intent = reporting.document(status, COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
+    before, after = clique.status.scheduled_replicas, status.scheduled_replicas
+    lost = reporting.losses(ref_of(clique), before, after, clique.spec.replicas, "pods")
     return Decision(
-        actions=tuple(actions[:ACTIONS_MAX]),
+        actions=(*lost, *actions)[:ACTIONS_MAX],
         status=reporting.document(status, COUNTERS) if changed else None,
         wake_after=wake,
         reasons=tuple(reasons),
@@ -396,11 +398,13 @@ def _status(
         status = msgspec.structs.replace(
             status, current_pod_clique_set_generation_hash=seen.revision
         )
+    told = clique_status.with_name_conflict(status.conditions, conflict, seen.now)
+    told_errors = sharing.same_errors(seen.clique.status.last_errors, errors)
     return msgspec.structs.replace(
         status,
         leaving_pods=leaving,
-        last_errors=sharing.same_errors(seen.clique.status.last_errors, errors),
-        conditions=clique_status.with_name_conflict(status.conditions, conflict, seen.now),
+        last_errors=told_errors,
+        conditions=reporting.with_blocked(told, told_errors, seen.now),
     )
 
 

@@ -100,8 +100,10 @@ def decide(seen: Observation) -> Decision:
     if changed and reporting.must_go_first(group.status.conditions):
         intent = reporting.document(status, COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
+    before, after = group.status.scheduled_replicas, status.scheduled_replicas
+    lost = reporting.losses(ref_of(group), before, after, group.spec.replicas, "copies")
     return Decision(
-        actions=tuple(actions[:ACTIONS_MAX]),
+        actions=(*lost, *actions)[:ACTIONS_MAX],
         status=reporting.document(status, COUNTERS) if changed else None,
         reasons=tuple(reasons),
     )
@@ -259,10 +261,11 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
     """Return the status of a scaling group."""
     group = seen.group
     found = copies(seen)
+    told_errors = sharing.same_errors(group.status.last_errors, errors)
     status = msgspec.structs.replace(
         group.status,
         observed_generation=group.metadata.generation,
-        last_errors=sharing.same_errors(group.status.last_errors, errors),
+        last_errors=told_errors,
         replicas=sum(bool(copy.cliques) for copy in found),
         scheduled_replicas=sum(map(is_scheduled, found)),
         available_replicas=sum(map(is_available, found)),
@@ -271,7 +274,7 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
         ),
         selector=_selector(group),
     )
-    told = _conditions(group, found, seen)
+    told = reporting.with_blocked(_conditions(group, found, seen), told_errors, seen.now)
     status = msgspec.structs.replace(status, conditions=told)
     if seen.revision and not is_updating(group) and all(_follows(seen, copy) for copy in found):
         status = msgspec.structs.replace(

@@ -16,7 +16,7 @@ from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodGangSt
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import clique_status, gangs, groups, places, sharing
+from spinney.decisions import clique_status, gangs, groups, places, reporting, sharing
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import Layout
 from spinney.decisions.settings import Settings
@@ -68,10 +68,12 @@ def status_of(
     generation = set_.metadata.generation
     told = _topology(set_, parts.binding, settings, set_.status.conditions, now)
     told = clique_status.with_name_conflict(told, parts.held, now)
+    errors = sharing.same_errors(set_.status.last_errors, parts.errors)
+    told = reporting.with_blocked(told, errors, now)
     return msgspec.structs.replace(
         set_.status,
         observed_generation=generation,
-        last_errors=sharing.same_errors(set_.status.last_errors, parts.errors),
+        last_errors=errors,
         conditions=told,
         replicas=sum(
             names.base_podgang(set_.metadata.name, index) in there

@@ -273,8 +273,10 @@ class _Plan:
             return False
         return name not in self._there.get(kind, {}) and (kind, name) not in self._held
 
-    def _create(self, kind: GroupKind, document: Document, name: str) -> None:
-        self._creates[kind].append(Create(document=document))
+    def _create(
+        self, kind: GroupKind, document: Document, name: str, needs: tuple[Ref, ...] = ()
+    ) -> None:
+        self._creates[kind].append(Create(document=document, needs=needs))
         ref = Ref(kind=kind, namespace=self.set_.metadata.namespace, name=name)
         self._names[kind].append(ref)
         self.reasons.append(f"{kind.kind} {name} is missing")
@@ -323,6 +325,7 @@ class _Plan:
             self._create(
                 groupkinds.REVISION, document, revisions.name(self.set_.metadata.name, target)
             )
+        self._count_anew(target, kept)
         needed = {target, *self.running.values()}
         unused = sorted(
             (item for found, item in kept.items() if found not in needed),
@@ -333,6 +336,14 @@ class _Plan:
             self._delete(
                 groupkinds.REVISION, item.metadata, "no replica runs it, and newer ones are kept"
             )
+
+    def _count_anew(self, target: str, kept: Mapping[str, ControllerRevision]) -> None:
+        """Number the target above all others where the set went back to it: the newest counts."""
+        newest = max((item.revision for item in kept.values()), default=0)
+        if target in kept and kept[target].revision < newest:
+            merge: Document = {"revision": newest + 1}
+            metadata = kept[target].metadata
+            self._patch(groupkinds.REVISION, metadata, merge, "the set went back to it")
 
     # One replica
 
@@ -355,6 +366,12 @@ class _Plan:
             self._make_group(set_, group)
         for place in layout.standalone_places(index):
             self._make_clique(set_, place)
+
+    def _base_gang(self, index: int) -> Ref:
+        """Return the gang that tells a replica's revision, and so stands before its children."""
+        metadata = self.set_.metadata
+        name = names.base_podgang(metadata.name, index)
+        return Ref(kind=groupkinds.GANG, namespace=metadata.namespace, name=name)
 
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
@@ -395,7 +412,8 @@ class _Plan:
         replicas = config.replicas
         if self._want(groupkinds.SCALING_GROUP, place.name):
             document = clique_documents.scaling_group(set_, place)
-            self._create(groupkinds.SCALING_GROUP, document, place.name)
+            gang = self._base_gang(place.set_replica_index)
+            self._create(groupkinds.SCALING_GROUP, document, place.name, (gang,))
         else:
             there = self._there[groupkinds.SCALING_GROUP].get(place.name)
             if isinstance(there, PodCliqueScalingGroup):
@@ -415,7 +433,8 @@ class _Plan:
         is_missing = self._want(groupkinds.CLIQUE, place.name)
         if is_missing and self.running[place.set_replica_index] in self._known:
             document = clique_documents.podclique(set_, set_.spec.template, place)
-            self._create(groupkinds.CLIQUE, document, place.name)
+            gang = self._base_gang(place.set_replica_index)
+            self._create(groupkinds.CLIQUE, document, place.name, (gang,))
         clique = places.clique_of(set_.spec.template, place.clique)
         assert clique is not None, "a place is of a clique of its template"
         config = clique.spec.auto_scaling_config

@@ -1,9 +1,10 @@
 """The executor: carries out decisions. Nothing else in a controller writes.
 
-In order: an intent alone, or the actions by runs (`engine/runs`), then the status. It stops at the
-first action that fails, having waited for those under way, and says what the failure means
-(`engine/verdicts`); it retries nothing. So a decision is carried out up to some point, and the next
-look decides from what then stands.
+In order: an intent alone, or the actions by runs (`engine/runs`), then the status. It retries
+nothing, and says what a failure means (`engine/verdicts`). Where the world moved, or the server
+cannot just now, it stops, having waited for what is under way, and the next look decides from what
+then stands. What is refused for good stops nothing but what needs it: one autoscaler that is
+refused must not hold back a scale-in.
 
 * A status is written with the resource version its decision was made from, or the one our own
   writes to that object returned since. Our own patches of the subject are therefore made under
@@ -98,6 +99,11 @@ class _Look:
 
         self.changed_count = 0
         self.failure: Failure | None = None
+        self.refused: set[Ref] = set()
+        """What cannot stand before somebody acts."""
+
+        self.is_over = False
+        """Whether nothing more may be begun: what was decided is of a world that moved."""
 
 
 class Executor:
@@ -141,7 +147,7 @@ class Executor:
             return self._outcome(look, Result.INTENT)
         for run in runs.runs_of(decision.actions):
             await self._carry_out_run(look, run)
-            if look.failure is not None:
+            if look.is_over:
                 break
         if look.failure is None:
             status = self._status_to_write(subject, decision)
@@ -180,7 +186,7 @@ class Executor:
     async def _carry_out_run(self, look: _Look, run: Run) -> None:
         if len(run) == 1 or isinstance(run[0][0], Emit):
             for action, target in run:
-                if look.failure is None:
+                if not look.is_over:
                     await self._carry_out_action(look, action, target)
             return
         waiting = iter(run)
@@ -194,14 +200,18 @@ class Executor:
 
     async def _work_off(self, look: _Look, waiting: Iterator[tuple[Action, Ref]]) -> None:
         for action, target in waiting:
-            if look.failure is not None:
+            if look.is_over:
                 return
             await self._carry_out_action(look, action, target)
-            if look.failure is not None:
+            if look.is_over:
                 return
 
     async def _carry_out_action(self, look: _Look, action: Action, target: Ref) -> None:
         verb = type(action).__name__.lower()
+        if isinstance(action, Create) and not look.refused.isdisjoint(action.needs):
+            look.refused.add(target)
+            self._measure(verb, target, "held")
+            return
         before = self._version_before(look, action, target)
         try:
             async with asyncio.timeout(WRITE_MAX.total_seconds()):
@@ -342,6 +352,8 @@ class Executor:
         failure = verdicts.judged(error)
         self._note(look, failure)
         self._measure(verb, target, failure.verdict.value)
+        if failure.verdict is Verdict.STALLED:
+            look.refused.add(target)
         if failure.verdict is Verdict.MOVED:
             self._metrics.count("spinney_conflicts_total", self._name, target.kind.kind)
             self._tell(logging.DEBUG, "the world moved", look, verb, target, failure)
@@ -352,6 +364,7 @@ class Executor:
 
     def _note(self, look: _Look, failure: Failure) -> None:
         """Keep the failure that decides: the first, unless a later one is worse."""
+        look.is_over |= failure.verdict is not Verdict.STALLED
         if look.failure is None or _WEIGHT[failure.verdict] > _WEIGHT[look.failure.verdict]:
             look.failure = failure
 

@@ -75,7 +75,7 @@ COUNTERS: Final[Mapping[str, Declared]] = {
     ),
     "spinney_actions_total": Declared(
         doc="Actions carried out, by what they do, to which kind, and what came of it: changed, "
-        "unchanged, gone, exists, taken, moved, later, stalled.",
+        "unchanged, gone, exists, taken, held, moved, later, stalled.",
         labels=("controller", "action", "kind", "result"),
     ),
     "spinney_conflicts_total": Declared(

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import ClientPayloadError, web, web_protocol
 
 from spinney.meta.errors import ApiError, BadRequest, TooLarge
-from spinney.ports import Clock
+from spinney.ports import Clock, Nodes
 from spinney.registry import requests
 from spinney.registry.requests import Request
 from spinney.registry.world import World
@@ -63,6 +63,9 @@ class Services(msgspec.Struct, frozen=True):
 
     compresses_locally: bool = False
     """Whether clients on this machine are compressed for too, which costs more than it saves."""
+
+    nodes: Nodes | None = None
+    """The nodes whose pods can be asked; None in a world where nothing runs."""
 
     def compresses(self, request: web.BaseRequest) -> bool:
         """Whether a large answer is to be compressed."""

@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from spinney.meta.errors import ApiError, Internal, NotFound
-from spinney.ports import Clock
+from spinney.ports import Clock, Nodes
 from spinney.registry import requests
 from spinney.registry.world import World
 from spinney.server import (
@@ -67,15 +67,17 @@ class Server:
         compresses_locally: bool = False,
         checks: Mapping[str, Check] | None = None,
         pages: Mapping[str, Page] | None = None,
+        nodes: Nodes | None = None,
     ) -> None:
         """Serve to those who have access; nothing listens before `start`.
 
+        `nodes` answer what is asked of running pods, and measure what is asked by `top`.
         `checks` are asked by `/readyz` beside the server's own; `pages` are served under their
         paths to whoever may read.
         """
         self._checks = checks or {}
         self._pages = pages or {}
-        services = Services(world, access, clock, read_seconds, compresses_locally)
+        services = Services(world, access, clock, read_seconds, compresses_locally, nodes)
         self._services = services
         self._watches = (
             Watches(services)

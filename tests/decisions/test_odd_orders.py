@@ -239,6 +239,16 @@ def lose(world: World, group_kind: GroupKind, name: str) -> None:
     world.delete(Ref(kind=group_kind, namespace="default", name=name))
 
 
+def revision_numbers(world: World) -> dict[str, int]:
+    found = {}
+    for ref, document in world.documents.items():
+        if ref.kind == groupkinds.REVISION:
+            number = document["revision"]
+            assert isinstance(number, int)
+            found[ref.name.removeprefix("small-")] = number
+    return found
+
+
 OLD = "registry.example/main:1"
 
 
@@ -278,6 +288,7 @@ def test_without_its_revision_nothing_lost_is_built_from_another() -> None:
     assert world.names(groupkinds.CLIQUE) == ["small-0-g-0-a", "small-0-g-2-a"]
     errors = str(list_at(world.documents[SET], ["status", "lastErrors"]))
     assert f"small-{running}" in errors
+    assert told(world, SET)["Blocked"] == "True"
     metadata = object_at(held, ["metadata"])
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "ownerReferences")}
     world.apply({**held, "metadata": kept})
@@ -285,6 +296,35 @@ def test_without_its_revision_nothing_lost_is_built_from_another() -> None:
     assert world.names(groupkinds.POD) == SHAPE.pods()
     assert images(world) == {OLD}
     assert not list_at(world.documents[SET], ["status", "lastErrors"])
+    assert "Blocked" not in told(world, SET)
+
+
+@pytest.mark.rule("3.5")
+def test_the_revision_a_set_goes_back_to_is_its_newest() -> None:
+    world, running = updating()
+    numbers = revision_numbers(world)
+    assert numbers[running] == min(numbers.values())
+    template = object_at(world.documents[SET], ["spec", "template"])
+    text = json.dumps(template).replace("main:2", "main:1")
+    world.change(SET, ["spec", "template"], json.loads(text))
+    world.live()
+    numbers = revision_numbers(world)
+    assert numbers.pop(running) == max(numbers.values()) + 1
+
+
+@pytest.mark.rule("1.10")
+def test_a_clique_and_a_group_tell_that_they_lost_every_place() -> None:
+    world = living()
+    for ref in list(world.pods()):
+        if ref.name.startswith("small-0-g"):
+            world.delete(ref)
+    world.settle()
+    world.end_pods()
+    world.settle()
+    said = {(event.about.kind, event.about.name, event.reason) for event in world.events}
+    assert (groupkinds.CLIQUE, "small-0-g-1-a", "AllScheduledReplicasLost") in said
+    assert (groupkinds.SCALING_GROUP, "small-0-g", "AllScheduledReplicasLost") in said
+    assert not any(name == "small-0-c" for _, name, _ in said)
 
 
 # Made again under the same name

@@ -179,6 +179,39 @@ def test_it_stops_at_the_first_failure_having_waited_for_those_under_way():
     at_desk(story, in_flight_max=2)
 
 
+def test_what_is_refused_for_good_holds_back_only_what_needs_it():
+    async def story(bench, desk):
+        refuse(bench, "create", "a", errors.Forbidden("no quota"))
+        needs = (child_ref("a"),)
+        outcome = await desk.carry_out(
+            make("a"),
+            make("b"),
+            Create(document=clique("needs"), needs=needs),
+            Create(document=clique("needs-that"), needs=(clique_ref("needs"),)),
+            Create(document=clique("free"), needs=(child_ref("b"),)),
+            relabel("b"),
+            status={"replicas": 9},
+        )
+        assert outcome.result is Result.STALLED
+        assert outcome.failure.reason == "Forbidden"
+        done = [("create", "b"), ("create", "free"), ("patch", "b"), ("status", "chat")]
+        assert desk.calls == done
+        assert bench.document(clique_ref())["status"]["replicas"] == 0
+
+    at_desk(story, in_flight_max=1)
+
+
+def test_it_stops_where_the_world_moved_whatever_was_refused_before():
+    async def story(bench, desk):
+        refusals = {"a": errors.Forbidden("no quota"), "b": errors.Conflict("moved")}
+        bench.network.before = lambda _verb, name: refusals.get(name)
+        outcome = await desk.carry_out(make("a"), make("b"), make("c"))
+        assert outcome.result is Result.STALLED
+        assert desk.calls == [("status", "chat")]
+
+    at_desk(story, in_flight_max=1)
+
+
 def test_an_intent_is_stored_alone_and_only_where_it_is_new():
     async def story(bench, desk):
         intent = {"wasAvailable": True}

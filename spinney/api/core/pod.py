@@ -64,6 +64,12 @@ class PodSchedulingGate(Record):
     name: str
 
 
+class PodReadinessGate(Record):
+    """A condition of somebody else that must hold before a pod is ready."""
+
+    condition_type: str
+
+
 class PodSpec(Record):
     """What a pod should be; containers and volumes are left as they stand."""
 
@@ -80,6 +86,7 @@ class PodSpec(Record):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
     node_selector: Mapping[str, str] = {}
     affinity: Document | None = None
     tolerations: tuple[Document, ...] = ()
