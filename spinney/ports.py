@@ -149,6 +149,9 @@ class Streams(Protocol):
     async def write(self, data: bytes) -> None:
         """Send; waits while the other side does not read."""
 
+    async def end(self) -> None:
+        """Send nothing more; what comes in is still read."""
+
     async def close(self) -> None:
         """End both directions."""
 
@@ -338,7 +341,7 @@ class PodRuntime(Protocol):
         """Yield what becomes of containers."""
 
     def logs(self, pod_uid: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """Yield a container's output."""
+        """Yield a container's output; one that is followed ends with the container's attempt."""
 
     async def exec(
         self,
@@ -352,10 +355,11 @@ class PodRuntime(Protocol):
         """Run a command in a container; returns its exit code.
 
         With `terminal` it gets a terminal of its own; without, its output and errors stay apart.
+        Cancelling ends the command.
         """
 
     async def connect(self, pod_uid: str, port: int) -> Streams:
-        """Open a connection to a port of a pod."""
+        """Open a connection to a port of a pod; raises Unavailable where nobody listens."""
 
 
 class Nodes(PodMetrics, Protocol):

@@ -26,9 +26,17 @@ class Stream:
         self.number = number
         self.headers = headers
         self.inbox = Inbox()
+        self.gone = asyncio.Event()
+        """Set once the stream is cut."""
+
         self.is_ended_there = False
         self.is_ended_here = False
         self._session = session
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether both halves are over."""
+        return self.is_ended_here and self.is_ended_there
 
     async def read(self) -> bytes:
         """Return what came next, b"" at the end."""
@@ -52,7 +60,7 @@ class Stream:
 
     async def reset(self, status: int = spdy.CANCEL) -> None:
         """End both halves at once."""
-        if self.is_ended_here and self.is_ended_there:
+        if self.is_cut:
             return
         self.cut()
         await self._session.send(spdy.reset(self.number, status))
@@ -60,6 +68,7 @@ class Stream:
     def cut(self) -> None:
         """Take it for over, in both directions."""
         self.is_ended_here = self.is_ended_there = True
+        self.gone.set()
         self.inbox.drop()
         self._session.forget_ended(self)
 
@@ -125,7 +134,7 @@ class Session:
 
     def forget_ended(self, stream: Stream) -> None:
         """Forget a stream whose halves are both over."""
-        if stream.is_ended_here and stream.is_ended_there:
+        if stream.is_cut:
             self._streams.pop(stream.number, None)
 
     async def _take(self, frame: spdy.Frame) -> None:
