@@ -83,6 +83,7 @@ class PodSpec(Record):
     restart_policy: str = "Always"
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str = "PreemptLowerPriority"
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
