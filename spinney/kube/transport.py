@@ -156,6 +156,36 @@ class Transport:
             async for data in answer.content.iter_any():
                 yield data
 
+    @asynccontextmanager
+    async def socket(
+        self, path: str, *, query: Query, protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket that speaks one of some protocols, as exec and port-forward need it.
+
+        Raises ApiError where the server refuses, and Unreachable.
+        """
+        credential = await self._credentials.current()
+        session = await self._ready(credential)
+        with self._translated():
+            async with (
+                aiohttp.ClientSession(
+                    connector=session.connector,
+                    connector_owner=False,
+                    headers=session.headers,
+                    raise_for_status=_check_switched,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS),
+                ) as own,
+                own.ws_connect(
+                    self.connection.server + path,
+                    params=query,
+                    headers=[*self._credentials.headers(credential)],
+                    protocols=protocols,
+                    max_msg_size=0,
+                    server_hostname=self.connection.server_name or None,
+                ) as opened,
+            ):
+                yield opened
+
     async def _split(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """Yield whole lines; a last one that is cut off is dropped."""
         with self._translated():
@@ -256,6 +286,12 @@ def _told(error: Exception) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
         return "it closed the connection"
     return str(error) or type(error).__name__
+
+
+async def _check_switched(answer: aiohttp.ClientResponse) -> None:
+    """Raise what a server says that does not switch to another protocol."""
+    if answer.status >= 300:
+        raise _error(answer, await answer.read(), f"{answer.method} {answer.url.path}")
 
 
 def _error(answer: aiohttp.ClientResponse, data: bytes, asked: str) -> ApiError:

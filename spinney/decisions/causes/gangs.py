@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spinney.api import groupkinds, labels
-from spinney.decisions.causes import looks, pods, scenes
+from spinney.decisions.causes import looks, pods, refusals, scenes
 from spinney.decisions.causes.looks import Link, Look
 from spinney.meta.documents import Document, string_at
 from spinney.meta.references import Ref
-
-_OWN_REASONS = frozenset({"NotInitialized", "InsufficientScheduledPods", ""})
-"""Reasons that tell how far a gang has come, not what a scheduler thinks of it."""
 
 
 def explain(look: Look, gang: Document) -> Link:
@@ -174,12 +171,9 @@ def _base_waited_for(look: Look, there: list[Document]) -> Link | None:
 
 def _refusal(gang: Document, there: list[Document]) -> str:
     """Return what a scheduler says of a gang, or of its pods."""
-    for condition in scenes.conditions_of(gang):
-        is_told = string_at(condition, ["reason"]) not in _OWN_REASONS
-        if condition.get("type") == "Scheduled" and is_told:
-            return scenes.message_of(condition)
-        if condition.get("type") == "Unschedulable" and condition.get("status") == "True":
-            return scenes.message_of(condition)
+    told = refusals.of_gang(gang)
+    if told:
+        return told
     for pod in there:
         condition = scenes.condition(pod, "PodScheduled")
         if condition.get("status") == "False" and string_at(condition, ["message"]):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from spinney.api import groupkinds, labels
-from spinney.decisions.causes import containers, looks, scenes
+from spinney.decisions.causes import containers, looks, refusals, scenes
 from spinney.decisions.causes.looks import Link, Look
 from spinney.decisions.making.pods import STARTS_AFTER
 from spinney.meta.documents import Document, Json, list_at, string_at, strings, value_at
@@ -211,6 +211,8 @@ def _unplaced(look: Look, pod: Document) -> Link:
     if trouble is not None:
         return trouble
     message = scenes.message_of(condition) if condition.get("status") == "False" else ""
+    if document is not None and condition.get("reason") == "Unschedulable":
+        message = refusals.of_gang(document) or message
     if message:
         return _link(
             pod,

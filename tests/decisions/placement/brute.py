@@ -92,9 +92,7 @@ def fits(
             return False
         if {port.port for port in ports} & {port.port for port in taken}:
             return False
-    return all(
-        may_go(pod, machines[assigned[pod.uid]]) for pod in pods if pod.uid in assigned
-    )
+    return all(may_go(pod, machines[assigned[pod.uid]]) for pod in pods if pod.uid in assigned)
 
 
 def holds(

@@ -130,9 +130,7 @@ def resident(
     )
 
 
-def cluster(
-    machines: Iterable[Machine], residents: Iterable[tuple[str, Resident]] = ()
-) -> Cluster:
+def cluster(machines: Iterable[Machine], residents: Iterable[tuple[str, Resident]] = ()) -> Cluster:
     made = Cluster()
     for found in machines:
         made.put_machine(found)
@@ -209,9 +207,7 @@ def shapes(draw: st.DrawFn, plain: bool = False) -> PodShape:
     elif odd == 4:
         more["host_ports"] = (HostPort(port=80),)
     elif odd == 5:
-        liked = NodeTerm(
-            requirements=(NodeRequirement(key=ZONE, operator="In", values=("b",)),)
-        )
+        liked = NodeTerm(requirements=(NodeRequirement(key=ZONE, operator="In", values=("b",)),))
         more["preferences"] = (Preference(weight=10, term=liked),)
     return shape(draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 1, 2])), **more)
 
