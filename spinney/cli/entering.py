@@ -113,7 +113,7 @@ def raw(stream: TextIO, *, is_wanted: bool) -> Iterator[None]:
     descriptor = stream.fileno()
     before = termios.tcgetattr(descriptor)
     try:
-        tty.setraw(descriptor)
+        tty.setraw(descriptor, termios.TCSADRAIN)
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import errno
+from datetime import timedelta
 
 import aiohttp
 
@@ -25,6 +26,12 @@ from spinney.meta.records import Record
 PROTOCOL = "v4.channel.k8s.io"
 DATA, ERROR = 0, 1
 PORT_MAX = 65535
+LINGER = timedelta(seconds=1)
+"""How long the pod may be silent once nothing more comes from here, before a connection is closed.
+
+That the client has said all cannot be passed on: this protocol has no word for it.
+"""
+
 READ_BYTES = 65536
 
 
@@ -87,7 +94,8 @@ async def _forward(
 
 async def _listen(forwarder: _Forwarder, address: str, forward: Forward) -> asyncio.Server:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await forwarder.serve(forward.remote, reader, writer)
+        with contextlib.suppress(asyncio.CancelledError):  # the command ends: nobody waits for it
+            await forwarder.serve(forward.remote, reader, writer)
 
     place = f"{address}:{forward.local}"
     try:
@@ -149,13 +157,19 @@ class _Forwarder:
         async def send() -> None:
             while data := await reader.read(READ_BYTES):
                 await socket.send_bytes(bytes([DATA]) + data)
+            while not quiet.is_set():
+                quiet.set()
+                await self._session.clock.sleep(LINGER)
+            await socket.close()
 
+        quiet = asyncio.Event()
         sending = asyncio.create_task(send())
         begun: set[int] = set()
         try:
             async for message in socket:
                 if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                     continue
+                quiet.clear()
                 channel, data = message.data[0], message.data[1:]
                 if channel not in begun:
                     begun.add(channel)

@@ -25,6 +25,7 @@ PODS = Resource(group=_GROUP, version=_VERSION, plural="pods", kind="PodMetrics"
 NODES = Resource(
     group=_GROUP, version=_VERSION, plural="nodes", kind="NodeMetrics", namespaced=False
 )
+NO_SUCH_API = "could not find the requested resource"
 MEBIBYTE = 1 << 20
 
 
@@ -61,7 +62,7 @@ async def _top(session: Session, arguments: argparse.Namespace, words: Sequence[
             return await _pods(session, arguments, [found.ref.name], None)
         return await _pods(session, arguments, [], found)
     except NotFound as error:
-        if string_at(error.details, ["group"]) != _GROUP and "could not find" not in error.message:
+        if NO_SUCH_API not in error.message:
             raise
         session.screen.note(
             f"spinney: the server has no measurements: {error.message}\n"
@@ -82,12 +83,12 @@ async def _pods(
         terms = [f"{key}={of.ref.name}", *([arguments.selector] if arguments.selector else [])]
         selection = Selection(namespace=of.ref.namespace, labels=",".join(terms))
     found = await _measured(session, PODS, selection, names)
-    headings = ["Name", "CPU(cores)", "Memory(bytes)"]
+    headings = ["NAME", "CPU(cores)", "MEMORY(bytes)"]
     rows = [used for document in found for used in _used_by_pod(document, arguments.containers)]
     if arguments.containers:
-        headings.insert(0, "Pod")
+        headings.insert(0, "POD")
     if arguments.all_namespaces:
-        headings.insert(0, "Namespace")
+        headings.insert(0, "NAMESPACE")
     else:
         rows = [Used(title=row.title[1:], cpu=row.cpu, memory=row.memory) for row in rows]
     if not rows:
@@ -99,7 +100,8 @@ async def _pods(
         filler = ("",) * (len(rows[0].title) - 1)
         total = (_cores(sum(r.cpu for r in rows)), _mebibytes(sum(r.memory for r in rows)))
         cells.append((f"{len(found)} pods", *filler, *total))
-    Table(headings, session.screen, is_headed=not arguments.no_headers).print(cells)
+    is_headed = not arguments.no_headers
+    Table(headings, session.screen, is_headed=is_headed, keeps_case=True).print(cells)
     return 0
 
 
@@ -176,8 +178,9 @@ async def _nodes(session: Session, arguments: argparse.Namespace, names: Sequenc
         )
         for row in _sorted(rows, arguments.sort_by)
     ]
-    headings = ("Name", "CPU(cores)", "CPU(%)", "Memory(bytes)", "Memory(%)")
-    Table(headings, session.screen, is_headed=not arguments.no_headers).print(cells)
+    headings = ("NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)")
+    is_headed = not arguments.no_headers
+    Table(headings, session.screen, is_headed=is_headed, keeps_case=True).print(cells)
     return 0
 
 

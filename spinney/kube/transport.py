@@ -184,7 +184,14 @@ class Transport:
                     server_hostname=self.connection.server_name or None,
                 ) as opened,
             ):
-                yield opened
+                connection = opened._response.connection
+                carrier = None if connection is None else connection.transport
+                try:
+                    yield opened
+                    await opened.close()
+                finally:
+                    if carrier is not None:  # to close TLS well would take as long as the peer does
+                        carrier.abort()
 
     async def _split(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """Yield whole lines; a last one that is cut off is dropped."""
