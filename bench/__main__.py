@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, gangs, registry, server, starting, store
+from bench import admission, engine, gangs, registry, scheduling, server, starting, store
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
     "gangs": gangs.run,
     "registry": registry.run,
+    "scheduling": scheduling.run,
     "server": server.run,
     "starting": starting.run,
     "store": store.run,

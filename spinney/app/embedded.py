@@ -29,6 +29,7 @@ from spinney.app.listeners import BadAddress, PortTaken
 from spinney.app.nodes import Grounds
 from spinney.app.pki import Certificates
 from spinney.controllers import catalog as controllers
+from spinney.controllers import upkeep
 from spinney.engine.manager import Manager
 from spinney.engine.metrics import CONTENT_TYPE, PrometheusMetrics
 from spinney.meta.records import Record
@@ -130,13 +131,18 @@ class Embedded:
         """Have controllers and nodes over the store itself, so that nothing they see is old."""
         kinds = [kind for kind in KINDS.values() if kind.stored_as is None]
         reader = StoreReader(world.store, kinds)
-        self._grounds = Grounds(self.options.nodes, world, reader, self._clock, self._entropy)
+        self._grounds = Grounds(
+            self.options.nodes, world, reader, self._clock, self._entropy, metrics
+        )
         self._manager = Manager(
             reader,
             world.writer(CONTROLLERS),
             self._clock,
             self._entropy,
-            controllers.controllers(reader, metrics=self._grounds.roster),
+            (
+                *controllers.controllers(reader, metrics=self._grounds.roster),
+                *upkeep.controllers(reader),
+            ),
             metrics=metrics,
         )
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from spinney.api import groupkinds, names
+from spinney.api import groupkinds, labels, names
 from spinney.api.core.configuration import Secret, ServiceAccount
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
@@ -73,9 +73,19 @@ def observe(
         shared=lookups.shared(reader, set_.metadata, tuple(claims.of_set(set_))),
         settings=settings,
     )
+    found = msgspec.structs.replace(found, grouped=tuple(_grouped(reader, found)))
     claims_held = ((groupkinds.CLAIM, metadata) for metadata in found.shared.holders)
     holders = (*_holders(reader, found), *claims_held)
     return msgspec.structs.replace(found, holders=holders) if holders else found
+
+
+def _grouped(reader: Reader, seen: Observation) -> Iterator[PodClique]:
+    """Yield the PodCliques of groups, where a replica says that it has too little ready."""
+    troubled = set(map(str, sets.replicas_in_trouble(seen)))
+    for group in seen.groups if troubled else ():
+        if group.metadata.labels.get(labels.SET_REPLICA_INDEX) in troubled:
+            owner = ("owner", group.metadata.uid)
+            yield from reader.list(PodClique, namespace=group.metadata.namespace, by=owner)
 
 
 def _metadata(reader: Reader, kind: GroupKind, namespace: str, name: str) -> ObjectMeta | None:

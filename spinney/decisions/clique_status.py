@@ -10,7 +10,7 @@ import msgspec
 from spinney.api import labels
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique, PodCliqueStatus
-from spinney.decisions import pods
+from spinney.decisions import evidence, pods
 from spinney.decisions.making import cliques as clique_documents
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
@@ -45,7 +45,9 @@ def status_of(clique: PodClique, members: Sequence[Pod], now: datetime) -> PodCl
     staying = [pod for pod in members if not pods.is_terminating(pod)]
     ready = sum(map(pods.is_ready, staying))
     scheduled = sum(map(pods.is_scheduled, staying))
-    was_available = clique.status.was_available or ready >= max(1, floor(clique))
+    was_available = clique.status.was_available or (
+        ready >= max(1, floor(clique)) and not is_updating(clique)
+    )
     target = target_hash(clique)
     updated = sum(pods.template_hash(pod) == target for pod in staying)
     status = msgspec.structs.replace(
@@ -61,7 +63,7 @@ def status_of(clique: PodClique, members: Sequence[Pod], now: datetime) -> PodCl
     )
     status = msgspec.structs.replace(
         status,
-        conditions=_conditions(clique, status, now),
+        conditions=_conditions(clique, status, members, now),
     )
     if not is_updating(clique) and updated == len(staying):
         status = msgspec.structs.replace(status, current_pod_template_hash=target)
@@ -85,7 +87,9 @@ def _selector(clique: PodClique) -> str:
     return str(selectors.from_labels(chosen))
 
 
-def _conditions(clique: PodClique, status: PodCliqueStatus, now: datetime) -> tuple[Condition, ...]:
+def _conditions(
+    clique: PodClique, status: PodCliqueStatus, members: Sequence[Pod], now: datetime
+) -> tuple[Condition, ...]:
     least, generation = floor(clique), clique.metadata.generation
     scheduled = status.scheduled_replicas
     if clique.spec.replicas == 0:
@@ -99,10 +103,14 @@ def _conditions(clique: PodClique, status: PodCliqueStatus, now: datetime) -> tu
     else:
         placed = TRUE, "SufficientScheduledPods", f"{scheduled} pods are placed, {least} are needed"
     found = conditions.set_condition(status.conditions, SCHEDULED, *placed, now, generation)
-    return conditions.set_condition(found, BREACHED, *_breach(clique, status), now, generation)
+    return conditions.set_condition(
+        found, BREACHED, *_breach(clique, status, members), now, generation
+    )
 
 
-def _breach(clique: PodClique, status: PodCliqueStatus) -> tuple[str, str, str]:
+def _breach(
+    clique: PodClique, status: PodCliqueStatus, members: Sequence[Pod]
+) -> tuple[str, str, str]:
     """Return whether too few are ready, in the order of rule 4.1."""
     least, ready = floor(clique), status.ready_replicas
     if clique.spec.replicas == 0:
@@ -117,7 +125,9 @@ def _breach(clique: PodClique, status: PodCliqueStatus) -> tuple[str, str, str]:
             "UpdateInProgress",
             f"{ready} of {least} needed pods are ready in its update",
         )
-    return TRUE, "InsufficientReadyPods", f"{ready} of {least} needed pods are ready"
+    lost = evidence.of_clique(clique, members)
+    text = f"{ready} of {least} needed pods are ready"
+    return TRUE, "InsufficientReadyPods", f"{text}: {lost}" if lost else text
 
 
 def with_name_conflict(

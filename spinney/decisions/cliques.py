@@ -6,7 +6,7 @@ until it is gone. Which pods leave in a scale-in is written down before one is d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -25,6 +25,7 @@ from spinney.decisions import (
     revisions,
     sharing,
     startup,
+    termination,
 )
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import COUNTERS
@@ -112,10 +113,26 @@ def decide(seen: Observation) -> Decision:
     before, after = clique.status.scheduled_replicas, status.scheduled_replicas
     lost = reporting.losses(ref_of(clique), before, after, clique.spec.replicas, "pods")
     return Decision(
-        actions=(*lost, *actions)[:ACTIONS_MAX],
+        actions=(*_turns(seen, seen.set_, seen.place, status), *lost, *actions)[:ACTIONS_MAX],
         status=reporting.document(status, COUNTERS) if changed else None,
         wake_after=wake,
         reasons=tuple(reasons),
+    )
+
+
+def _turns(
+    seen: Observation, set_: PodCliqueSet, place: CliquePlace, status: PodCliqueStatus
+) -> Iterator[Action]:
+    """Yield the events of what turned for better or worse."""
+    clique = seen.clique
+    delay = termination.delay_of(set_, place.group.config if place.group is not None else None)
+    yield from termination.turns(
+        ref_of(clique),
+        clique.metadata,
+        clique.status.conditions,
+        status.conditions,
+        delay,
+        seen.now,
     )
 
 

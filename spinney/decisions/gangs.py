@@ -6,7 +6,7 @@ is whole. Pods wait for that behind their gate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -18,7 +18,7 @@ from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import GangMember, PodGang, PodGangSpec, PodGangStatus
 from spinney.decisions import clique_status, disruption, pods
-from spinney.decisions.actions import Action, Decision, Patch
+from spinney.decisions.actions import Action, Decision, Emit, Patch
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
@@ -33,6 +33,7 @@ INITIALIZED = "Initialized"
 SCHEDULED = "Scheduled"
 READY = "Ready"
 UNHEALTHY = "Unhealthy"
+REBUILT = "GangRebuilt"
 
 PENDING, STARTING, RUNNING = "Pending", "Starting", "Running"
 
@@ -73,15 +74,23 @@ def decide(seen: Observation) -> Decision:
     change = _change(seen, seen.set_)
     status = status_of(seen)
     changed = status != seen.gang.status
-    actions: tuple[Action, ...] = ()
+    actions: list[Action] = [*_rebuilt(seen.gang, status)]
     if change:
         only_if = Precondition(uid=seen.gang.metadata.uid)
-        actions = (Patch(target=ref_of(seen.gang), merge=change, only_if=only_if),)
+        actions.append(Patch(target=ref_of(seen.gang), merge=change, only_if=only_if))
     return Decision(
-        actions=actions,
+        actions=tuple(actions),
         status=records.encode(status) if changed else None,
         reasons=tuple(_waits_for(seen)),
     )
+
+
+def _rebuilt(gang: PodGang, status: PodGangStatus) -> Iterator[Action]:
+    """Yield the event that a gang whose PodCliques were replaced serves again."""
+    if status.incarnation and status.phase == RUNNING and gang.status.phase != RUNNING:
+        note = f"enough pods of every PodClique are ready, after {status.incarnation} rebuilds"
+        key = f"{gang.metadata.uid}/{REBUILT}/{status.incarnation}"
+        yield Emit(about=ref_of(gang), type="Normal", reason=REBUILT, note=note, key=key)
 
 
 def ref_of(gang: PodGang) -> Ref:

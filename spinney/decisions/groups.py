@@ -16,14 +16,16 @@ from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.status import LastError
-from spinney.decisions import clique_status, places, reporting, sharing
+from spinney.decisions import clique_status, copies, places, reporting, sharing, termination
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
+from spinney.decisions.copies import Copy
 from spinney.decisions.making import claims, owning
 from spinney.decisions.making import cliques as clique_documents
 from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.sharing import Shared
+from spinney.decisions.termination import Fate
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
 from spinney.meta.documents import Json
@@ -57,24 +59,6 @@ class Observation(Record):
     shared: Shared = Shared()
 
 
-class Copy(Record):
-    """One copy of a group: the places of its PodCliques, and those that are there."""
-
-    index: int
-    places: tuple[CliquePlace, ...]
-    cliques: tuple[PodClique, ...]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every PodClique is there to stay."""
-        return len(self.cliques) == len(self.places) and not any(map(is_going, self.cliques))
-
-
-def is_going(clique: PodClique) -> bool:
-    """Whether a PodClique is being deleted."""
-    return clique.metadata.deletion_timestamp is not None
-
-
 def decide(seen: Observation) -> Decision:
     """Return what to do about one scaling group now."""
     group = seen.group
@@ -94,6 +78,9 @@ def decide(seen: Observation) -> Decision:
     actions: list[Action] = [*shares.actions]
     reasons: list[str] = [*shares.reasons]
     _delete_excess(seen, wanted, actions, reasons)
+    fate = _fate(seen, seen.set_, seen.place)
+    actions.extend(termination.actions_of(ref_of(group), group.metadata, fate))
+    reasons.extend(fate.reasons)
     _create_missing(seen, seen.set_, wanted, actions, reasons)
     status = status_of(seen, shares.errors)
     changed = status != group.status
@@ -103,10 +90,35 @@ def decide(seen: Observation) -> Decision:
     before, after = group.status.scheduled_replicas, status.scheduled_replicas
     lost = reporting.losses(ref_of(group), before, after, group.spec.replicas, "copies")
     return Decision(
-        actions=(*lost, *actions)[:ACTIONS_MAX],
+        actions=(*_turns(seen, seen.set_, status), *lost, *actions)[:ACTIONS_MAX],
         status=reporting.document(status, COUNTERS) if changed else None,
+        wake_after=fate.wake_after,
         reasons=tuple(reasons),
     )
+
+
+def _turns(
+    seen: Observation, set_: PodCliqueSet, status: PodCliqueScalingGroupStatus
+) -> Iterator[Action]:
+    """Yield the events of what turned for better or worse."""
+    group = seen.group
+    delay = termination.delay_of(set_, seen.place.config if seen.place is not None else None)
+    yield from termination.turns(
+        ref_of(group),
+        group.metadata,
+        group.status.conditions,
+        status.conditions,
+        delay,
+        seen.now,
+    )
+
+
+def _fate(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Fate:
+    """Return which copies are torn down now; none while the group is in update."""
+    if is_updating(seen.group):
+        return Fate()
+    least = seen.group.spec.min_available
+    return termination.fate_of_copies(set_, place, copies_of(seen), least, seen.now)
 
 
 def wanted_claims(seen: Observation) -> tuple[Claim, ...]:
@@ -146,7 +158,7 @@ def _delete_excess(
     excess = [
         clique
         for clique in seen.cliques
-        if clique.metadata.name not in wanted and not is_going(clique)
+        if clique.metadata.name not in wanted and not copies.is_going(clique)
     ]
     actions.extend(
         Delete(
@@ -216,61 +228,28 @@ def conflict(about: Ref, uid: str, holder: ObjectMeta) -> Emit:
 # Status
 
 
-def copies(seen: Observation) -> tuple[Copy, ...]:
+def copies_of(seen: Observation) -> tuple[Copy, ...]:
     """Return the group's copies, with what is there of each."""
     if seen.place is None:
         return ()
-    by_name = {clique.metadata.name: clique for clique in seen.cliques}
-    found: list[Copy] = []
-    for index in range(seen.group.spec.replicas):
-        inside = tuple(places.grouped_places(seen.place, [index]))
-        present = tuple(by_name[place.name] for place in inside if place.name in by_name)
-        found.append(Copy(index=index, places=inside, cliques=present))
-    return tuple(found)
-
-
-def is_scheduled(copy: Copy) -> bool:
-    """Whether every PodClique of a copy has enough pods on nodes."""
-    return copy.is_complete and all(
-        conditions.is_true(clique.status.conditions, clique_status.SCHEDULED)
-        for clique in copy.cliques
-    )
-
-
-def is_available(copy: Copy) -> bool:
-    """Whether every PodClique of a copy has enough ready pods."""
-    return copy.is_complete and all(map(has_enough_ready, copy.cliques))
-
-
-def has_enough_ready(clique: PodClique) -> bool:
-    """Whether a PodClique has as many ready pods as it needs."""
-    return clique.status.ready_replicas >= clique_status.floor(clique)
-
-
-def is_updated(clique: PodClique) -> bool:
-    """Whether all pods of a PodClique are of the template it is labelled with."""
-    wanted = clique.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-    return (
-        clique.status.current_pod_template_hash == wanted
-        and clique.status.updated_replicas >= clique_status.floor(clique)
-        and has_enough_ready(clique)
-    )
+    return copies.copies_of(seen.place, seen.group.spec.replicas, seen.cliques)
 
 
 def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqueScalingGroupStatus:
     """Return the status of a scaling group."""
     group = seen.group
-    found = copies(seen)
+    found = copies_of(seen)
     told_errors = sharing.same_errors(group.status.last_errors, errors)
     status = msgspec.structs.replace(
         group.status,
         observed_generation=group.metadata.generation,
         last_errors=told_errors,
         replicas=sum(bool(copy.cliques) for copy in found),
-        scheduled_replicas=sum(map(is_scheduled, found)),
-        available_replicas=sum(map(is_available, found)),
+        scheduled_replicas=sum(map(copies.is_scheduled, found)),
+        available_replicas=sum(map(copies.is_available, found)),
         updated_replicas=sum(
-            is_available(copy) and all(map(is_updated, copy.cliques)) for copy in found
+            copies.is_available(copy) and all(map(copies.is_updated, copy.cliques))
+            for copy in found
         ),
         selector=_selector(group),
     )
@@ -325,21 +304,11 @@ def _breach(group: PodCliqueScalingGroup, found: Sequence[Copy]) -> tuple[str, s
         return FALSE, "Idle", NEEDS_NONE
     if is_updating(group):
         return UNKNOWN, "UpdateInProgress", "its update is under way"
-    least = min(group.spec.min_available, group.spec.replicas)
-    judged = [_judged(copy) for copy in found]
-    healthy, unknown = judged.count(FALSE), judged.count(UNKNOWN)
-    text = f"copies that are there and not broken: {healthy}, needed: {least}"
-    if healthy >= least:
+    count = copies.tally(found, group.spec.min_available)
+    text = f"copies that are there and not broken: {count.healthy}, needed: {count.floor}"
+    if count.is_breached == FALSE:
         return FALSE, "SufficientAvailablePodCliqueScalingGroupReplicas", text
-    if healthy + unknown < least:
+    if count.is_breached == TRUE:
         return TRUE, "InsufficientAvailablePodCliqueScalingGroupReplicas", text
-    return UNKNOWN, "PodCliqueAvailabilityUnknown", f"{text}; of {unknown} it is not known yet"
-
-
-def _judged(copy: Copy) -> str:
-    """Return whether a copy is broken, as its PodCliques say."""
-    said = [conditions.find(clique.status.conditions, BREACHED) for clique in copy.cliques]
-    if any(each is not None and each.status == TRUE for each in said):
-        return TRUE
-    all_false = all(each is not None and each.status == FALSE for each in said)
-    return FALSE if copy.is_complete and all_false else UNKNOWN
+    unknown = f"of {count.unknown} it is not known yet"
+    return UNKNOWN, "PodCliqueAvailabilityUnknown", f"{text}; {unknown}"

@@ -16,7 +16,7 @@ from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodGangSt
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import clique_status, gangs, groups, places, reporting, sharing
+from spinney.decisions import clique_status, copies, gangs, places, reporting, sharing
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import Layout
 from spinney.decisions.settings import Settings
@@ -101,7 +101,7 @@ def _is_available(
     """Whether every PodClique and group of a replica has as much ready as it needs."""
     for place in layout.standalone_places(index):
         clique = cliques.get(place.name)
-        if clique is None or groups.is_going(clique) or not groups.has_enough_ready(clique):
+        if clique is None or copies.is_going(clique) or not copies.has_enough_ready(clique):
             return False
     for group_place in layout.group_places(index):
         group = grouped.get(group_place.name)
@@ -121,7 +121,7 @@ def _is_updated(
 ) -> bool:
     """Whether every pod of a replica that is available follows the template."""
     return all(
-        groups.is_updated(cliques[place.name]) for place in layout.standalone_places(index)
+        copies.is_updated(cliques[place.name]) for place in layout.standalone_places(index)
     ) and all(
         grouped[place.name].status.updated_replicas >= grouped[place.name].spec.replicas
         for place in layout.group_places(index)

@@ -23,7 +23,15 @@ from spinney.api.podcliqueset import PodCliqueSet, PodCliqueSetStatus, PodClique
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
-from spinney.decisions import places, reporting, revisions, set_status, sharing, startup
+from spinney.decisions import (
+    places,
+    reporting,
+    revisions,
+    set_status,
+    sharing,
+    startup,
+    termination,
+)
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Patch
 from spinney.decisions.groups import conflict
 from spinney.decisions.making import claims, owning, supporting
@@ -32,6 +40,7 @@ from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
+from spinney.decisions.termination import Fate
 from spinney.meta import records
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -57,6 +66,9 @@ class Observation(Record):
     cliques: tuple[PodClique, ...] = ()
     """Its PodCliques outside groups. All of these are sorted by name."""
 
+    grouped: tuple[PodClique, ...] = ()
+    """PodCliques of groups, of those replicas that say they have too little ready."""
+
     gangs: tuple[PodGang, ...] = ()
     holders: tuple[tuple[GroupKind, ObjectMeta], ...] = ()
     """Objects at names it needs that are not its own."""
@@ -77,6 +89,8 @@ def decide(seen: Observation) -> Decision:
     if not target or not revisions.is_generation_hash(target, set_.spec.template):
         return _note_template(seen)
     plan = _planned_for(seen)
+    fate = fate_of(seen)
+    plan.tear_down(fate)
     plan.remove_excess()
     status = _status(seen, plan)
     changed = status != set_.status
@@ -86,8 +100,35 @@ def decide(seen: Observation) -> Decision:
     return Decision(
         actions=tuple(plan.actions[:ACTIONS_MAX]),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
+        wake_after=fate.wake_after,
         reasons=tuple(plan.reasons),
     )
+
+
+def fate_of(seen: Observation) -> Fate:
+    """Return which replicas are torn down now, and when the next one would be."""
+    if termination.delay_of(seen.set_) is None:
+        return Fate()
+    groups, cliques = _by_name(seen)
+    layout = places.layout(seen.set_)
+    return termination.fate_of_replicas(seen.set_, layout, groups, cliques, seen.now)
+
+
+def replicas_in_trouble(seen: Observation) -> tuple[int, ...]:
+    """Return the replicas whose grouped PodCliques have to be looked at too."""
+    if termination.delay_of(seen.set_) is None:
+        return ()
+    groups, cliques = _by_name(seen)
+    layout = places.layout(seen.set_)
+    return termination.replicas_in_trouble(seen.set_, layout, groups, cliques)
+
+
+def _by_name(
+    seen: Observation,
+) -> tuple[dict[str, PodCliqueScalingGroup], dict[str, PodClique]]:
+    groups = {group.metadata.name: group for group in seen.groups}
+    cliques = {clique.metadata.name: clique for clique in (*seen.cliques, *seen.grouped)}
+    return groups, cliques
 
 
 def _planned_for(seen: Observation) -> _Plan:
@@ -458,6 +499,12 @@ class _Plan:
                 self._patch(
                     groupkinds.AUTOSCALER, there.metadata, change, "its template says otherwise"
                 )
+
+    def tear_down(self, fate: Fate) -> None:
+        """Delete what lost members for too long; the next looks build it anew."""
+        told = termination.actions_of(ref_of(self.set_), self.set_.metadata, fate)
+        self._changes.extend(told)
+        self.reasons.extend(fate.reasons)
 
     # What is not wanted any more
 

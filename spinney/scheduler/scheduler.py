@@ -124,6 +124,7 @@ class Scheduler:
         self._backing_off: set[Ref] = set()
         self._partial_since: dict[Ref, timedelta] = {}
         self._has_room = False
+        self._scored: set[Ref] = set()
         self._rests_until = self._pass_began = NO_TIME
         self._crash: BaseException | None = None
 
@@ -291,6 +292,21 @@ class Scheduler:
             self.teller.say(whole, None)
             self._failures.pop(whole, None)
             self._partial_since.pop(whole, None)
+        if found is None:
+            self._scored.discard(whole)
+        elif found.is_placed and not found.waiting and whole not in self._scored:
+            self._score(whole, found)
+
+    def _score(self, whole: Ref, found: Standing) -> None:
+        """Say how close together a gang is that has its nodes from before, if nobody said it."""
+        self._scored.add(whole)
+        gang = self.ledger.gang(whole)
+        if gang is None or gang.status.placement_score is not None:
+            return
+        demand = self.ledger.demand(whole, found)
+        outcome = placing.place(self.ledger.cluster, demand, self.ledger.levels(whole))
+        if isinstance(outcome, Placement):
+            self._bind(whole, (), outcome.score)
 
     def _place(self, turn: Turn, placement: Placement) -> None:
         self._partial_since.pop(turn.whole, None)
@@ -300,6 +316,7 @@ class Scheduler:
         result = "placed" if placement.bindings else "surplus"
         self._metrics.count("spinney_placements_total", result)
         if placement.bindings:
+            self._scored.add(turn.whole)
             self.ledger.assume(turn.whole, placement.bindings)
             self._bind(turn.whole, placement.bindings, placement.score)
 
@@ -385,7 +402,7 @@ class Scheduler:
     async def _send(self, whole: Ref, bindings: tuple[Binding, ...], score: int | None) -> None:
         """Have pods bound; all are sent, so that as much as can be is where it should be."""
         writes = [self._hands.bind(each.pod, each.uid, each.node) for each in bindings]
-        *answers, _ = await asyncio.gather(*writes, self._put_score(whole, score))
+        _, *answers = await asyncio.gather(self._put_score(whole, score), *writes)
         failures = [failure for failure in answers if failure is not None]
         for binding, failure in zip(bindings, answers, strict=True):
             if failure is not None and failure.verdict is Verdict.STALLED:
@@ -394,7 +411,8 @@ class Scheduler:
             self._try_again(whole, failures)
             return
         self._failures.pop(whole, None)
-        self._tell_placed(whole, bindings)
+        if bindings:
+            self._tell_placed(whole, bindings)
 
     async def _put_score(self, whole: Ref, score: int | None) -> Failure | None:
         gang = self.ledger.gang(whole)

@@ -186,6 +186,7 @@ def test_a_bind_whose_answer_is_bad_is_sent_again(error: Exception, when: str) -
         setattr(network, when, fail)
         async with site.running(), site.scheduling(writer=network) as scheduler:
             await site.apply(PAIR)
+            await site.until(lambda: bool(failed), MINUTE)
             await site.create(pod("other"))
             await site.until(lambda: len(site.places("it")) == 4, MINUTE)
             await scheduler.settle()
@@ -258,10 +259,8 @@ def test_a_scheduler_that_ends_with_a_bug_says_so() -> None:
         await site.join(node("one", gpus=4))
         network = Network(site.world.writer(SCHEDULER), site.clock)
         network.before = lambda verb, _name: KeyError("planted") if verb == "bind" else None
+        await site.create(pod("x"))
         with pytest.raises(KeyError, match="planted"):
-            async with site.scheduling(writer=network) as scheduler:
-                await site.create(pod("x"))
-                await site.rest()
-                await scheduler.settle()
+            await site.scheduler(writer=network).run()
 
     at_site(story)

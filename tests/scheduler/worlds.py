@@ -370,7 +370,8 @@ class Site(Life):
 
     def condition(self, gang: str, type_: str) -> tuple[str, str, str]:
         """Return a condition of a gang: status, reason, message; three "" where it has none."""
-        for each in self.gang(gang).status.conditions:
+        found = StoreReader(self.store, READ).get(PodGang, "default", gang)
+        for each in () if found is None else found.status.conditions:
             if each.type == type_:
                 return each.status, each.reason, each.message
         return "", "", ""

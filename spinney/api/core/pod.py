@@ -80,6 +80,7 @@ class PodSpec(Record):
     hostname: str = ""
     subdomain: str = ""
     scheduler_name: str = ""
+    service_account_name: str = ""
     restart_policy: str = "Always"
     priority_class_name: str = ""
     priority: int | None = None
@@ -132,6 +133,7 @@ KIND = built_in(
     finer=pod_defaults.FINER,
     has_status=True,
     default=pod_defaults.default,
+    default_status=pod_defaults.default_status,
     rules=pod_rules.rules,
     births=pod_rules.births,
     changes=pod_rules.changes,

@@ -58,18 +58,22 @@ def pod_status(
     now: datetime,
     held: ContainerStateWaiting | None = None,
     verdict: Verdict | None = None,
+    is_over: bool = False,
 ) -> Document:
     """Return the status of a pod of a node.
 
     `containers` says of each container, init containers too, what it does; one that is missing has
     not been made yet. `held` is why nothing of the pod may start; `verdict` that it was ended,
-    which makes it Failed once nothing of it runs.
+    which makes it Failed once nothing of it runs; `is_over` that nothing of it will run again.
     """
     first = [_known(pod, containers, spec, is_init=True) for spec in pod.spec.init_containers]
     main = [_known(pod, containers, spec, is_init=False) for spec in pod.spec.containers]
     if held is not None:
         first, main = [_holding(one, held) for one in first], [_holding(one, held) for one in main]
     phase = _phase(pod, first, main, verdict)
+    if is_over and phase not in ENDED:
+        succeeded = all(_exit_code(one) == 0 for one in main)
+        phase = SUCCEEDED if succeeded else FAILED
     told = _conditions(pod, phase, first, main, held, now)
     status: Document = {
         "phase": phase,

@@ -24,7 +24,7 @@ from spinney.api.core.pod import (
     PodContainerState,
 )
 from spinney.decisions import pods
-from spinney.meta import durations
+from spinney.meta import conditions, durations
 from spinney.meta.documents import Document, string_at
 from spinney.meta.records import Record
 from spinney.nodes.agent import statuses
@@ -163,18 +163,21 @@ def _starting(pod: Pod, plan: Plan, moment: Moment) -> Step:
 def _running(pod: Pod, plan: Plan, moment: Moment, restart_count: int) -> Step:
     if plan.runs_for is not None and moment.age >= plan.runs_for:
         return Step(status=_run_ended(pod, moment, plan.exit_code, restart_count))
-    if plan.ready is not None and not all(_are_ready(pod)) and moment.age >= plan.ready:
+    if plan.ready is not None and moment.age >= plan.ready and not _is_ready(pod):
         since = stage_began_at(pod) or moment.now
         found = _all(pod, running_since=since, restart_count=restart_count, is_ready=True)
-        return Step(status=_status(pod, found, moment))
+        status = _status(pod, found, moment)
+        if not statuses.is_told(pod, status):
+            return Step(status=status)
     waits = [] if plan.runs_for is None else [plan.runs_for - moment.age]
     if plan.ready is not None and plan.ready > moment.age:
         waits.append(plan.ready - moment.age)
     return Step(wake_after=min(waits, default=None))
 
 
-def _are_ready(pod: Pod) -> Iterator[bool]:
-    return (status.ready for status in pod.status.container_statuses)
+def _is_ready(pod: Pod) -> bool:
+    """Whether a pod says that it is ready; whoever lost sight of it may have said it is not."""
+    return conditions.is_true(pod.status.conditions, statuses.READY)
 
 
 def _backing_off(pod: Pod, plan: Plan, moment: Moment, restart_count: int) -> Step:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from spinney.api import groupkinds
 from spinney.api.kinds import KINDS
+from spinney.engine.manager import Manager
 from spinney.meta.documents import string_at, value_at
 from spinney.meta.references import Precondition, Ref
 from spinney.nodes.fleet import shapes
@@ -23,6 +24,7 @@ from spinney.testing.entropy import SeededEntropy
 from spinney.testing.executors import InlineExecutor
 
 NODES = Identity(user="system:node:simulated", groups=("system:nodes",), manager="kubelet")
+CONTROLLERS = Identity(user="system:spinney:controllers", manager="spinney")
 USER = Identity(user="system:admin", groups=("system:nodes",), manager="test")
 READ = [kind for kind in KINDS.values() if kind.stored_as is None]
 
@@ -62,6 +64,19 @@ class Yard:
         await fleet.wait_quiet()
         return fleet
 
+    async def manager(self, *controllers):
+        """Have controllers run, and wait until they have looked at everything."""
+        manager = Manager(
+            self.reader,
+            self.world.writer(CONTROLLERS),
+            self.clock,
+            self.entropy.stream("manager"),
+            controllers,
+        )
+        self._running.append(asyncio.create_task(manager.run()))
+        await manager.wait_ready()
+        return manager
+
     async def end(self):
         """End every fleet, as the end of a process would."""
         for task in self._running:
@@ -90,6 +105,14 @@ class Yard:
 
     async def patch(self, target, merge, subresource=""):
         await self.user.patch(target, merge, Precondition(), subresource)
+
+    async def delete_node(self, name):
+        await self.user.delete(
+            Ref(kind=groupkinds.NODE, namespace="", name=name),
+            Precondition(),
+            grace_seconds=None,
+            propagation="Background",
+        )
 
     async def annotate_node(self, name, **marks):
         merge = {"metadata": {"annotations": marks}}

@@ -277,10 +277,7 @@ def test_a_node_that_is_deleted_stays_away_until_the_next_start():
         await yard.fleet("sim:1")
         await yard.pod("a")
         await yard.passes(seconds=1)
-        node = Ref(kind=NODE, namespace="", name="sim-0")
-        from spinney.meta.references import Precondition
-
-        await yard.user.delete(node, Precondition(), grace_seconds=None, propagation="Background")
+        await yard.delete_node("sim-0")
         await yard.delete("a")
         await yard.passes(minutes=5)
         assert yard.node("sim-0") is None
