@@ -22,7 +22,7 @@ import yaml
 
 import spinney
 from spinney.api.kinds import KINDS
-from spinney.app import credentials, files, listeners, pki
+from spinney.app import credentials, files, listeners, local_node, pki
 from spinney.app.credentials import Tokens
 from spinney.app.datafolder import DataFolder, Holder, Lock
 from spinney.app.listeners import BadAddress, PortTaken
@@ -132,7 +132,7 @@ class Embedded:
         kinds = [kind for kind in KINDS.values() if kind.stored_as is None]
         reader = StoreReader(world.store, kinds)
         self._grounds = Grounds(
-            self.options.nodes, world, reader, self._clock, self._entropy, metrics
+            self.options.nodes, self.folder, world, reader, self._clock, self._entropy, metrics
         )
         self._manager = Manager(
             reader,
@@ -183,8 +183,10 @@ class Embedded:
         await self._manager.wait_ready()
 
     async def close(self) -> None:
-        """Answer no more, commit what is queued, and let the folder go."""
+        """End what runs, answer no more, commit what is queued, and let the folder go."""
         try:
+            if self._grounds is not None:
+                await self._grounds.end()
             if self._server is not None:
                 await self._server.stop()
             if self.store is not None:
@@ -266,6 +268,7 @@ def _access(tokens: Tokens) -> Access:
         (
             Grant(token=tokens.admin),
             Grant(token=tokens.read_only, user="reader", groups=(), read_only=True),
+            Grant(token=tokens.agent, user=local_node.USER, groups=("system:nodes",)),
         )
     )
 

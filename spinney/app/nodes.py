@@ -1,5 +1,6 @@
 """The nodes of an embedded world, and who places pods on them, put together.
 
+local       this machine, through its agent, which is a process of its own
 fleet       simulated nodes, in this process
 roster      all nodes there are, as the server and the autoscalers ask them
 """
@@ -9,6 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from spinney.app import local_node
+from spinney.app.datafolder import DataFolder
+from spinney.app.local_node import LocalNode
 from spinney.engine.metrics import Metrics
 from spinney.nodes.fleet.fleet import Fleet
 from spinney.nodes.fleet.shapes import Nodes
@@ -32,6 +36,7 @@ class Grounds:
     def __init__(
         self,
         nodes: Nodes,
+        folder: DataFolder,
         world: World,
         reader: Reader,
         clock: Clock,
@@ -43,6 +48,11 @@ class Grounds:
         self.scheduler = Scheduler(reader, writer, clock, entropy, metrics=metrics)
         self.fleet = Fleet(nodes.shapes, reader, world.writer(FLEET), clock, entropy)
         self.roster = Roster(self.fleet)
+        self.local: LocalNode | None = None
+        if nodes.local:
+            keeper = world.writer(local_node.KEEPER)
+            self.local = LocalNode(folder, reader, keeper, clock, entropy)
+            self.roster.add(self.local.line)
 
     @property
     def checks(self) -> Mapping[str, Callable[[], str]]:
@@ -60,8 +70,17 @@ class Grounds:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.fleet.run(), name="simulated nodes")
             group.create_task(self.scheduler.run(), name="scheduler")
+            if self.local is not None:
+                group.create_task(self.local.run(), name="local node")
 
     async def wait_ready(self) -> None:
         """Wait until everything here can be relied on."""
         await self.fleet.wait_ready()
         await self.scheduler.wait_ready()
+        if self.local is not None:
+            await self.local.wait_connected()
+
+    async def end(self) -> None:
+        """End what outlives this process."""
+        if self.local is not None:
+            await self.local.end()

@@ -402,3 +402,14 @@ def test_time_between_two_probes_is_spread() -> None:
     node.running.clear()
     node.give(said.Seen(pod=life.pod))
     assert life.wake_at() == timedelta(seconds=5.3)
+
+
+def test_an_answer_about_an_older_attempt_is_passed_over() -> None:
+    """It came late: the attempt it tells of is over."""
+    node = Node(pod())
+    node.ended("main", 1)
+    before = node.life.view()
+    node.give(said.StartFailed(container="main", attempt=0, reason="StartError", message="late"))
+    node.give(said.Blocked(container="main", attempt=0, reason="X", message="late"))
+    node.give(said.HookDone(container="main", attempt=0, hook=said.Hook.PRE_STOP))
+    assert node.life.view() == before
