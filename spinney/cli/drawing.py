@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from spinney.cli import connecting, finding, gathering, pictures, printing, screen
+from spinney.cli import connecting, failing, finding, gathering, pictures, printing, screen
 from spinney.cli.connecting import Session
 from spinney.cli.gathering import Gathering
 from spinney.cli.live import Live
@@ -30,13 +31,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Draw; returns the exit code."""
     if arguments.objects and arguments.all_namespaces:
         raise Usage("-A is for all sets of all namespaces: name no object with it")
-    if arguments.watch and arguments.output == "json":
+    if (arguments.watch or arguments.until_ready) and arguments.output == "json":
         raise Usage("-w draws for people: leave -o json out, or watch with spinney get -w -o json")
+    if arguments.timeout is not None and not arguments.until_ready:
+        raise Usage("--timeout goes with --until-ready")
     return connecting.talk(arguments, lambda session: _tree(session, arguments))
 
 
 async def _tree(session: Session, arguments: argparse.Namespace) -> int:
     gathered, grow = await _meant(session, arguments)
+    if arguments.until_ready:
+        return await _until_ready(session, arguments, gathered, grow)
     if arguments.watch:
         async with gathered.watched():
             await follow(session, gathered, grow, is_folded=not arguments.all)
@@ -54,6 +59,31 @@ async def _tree(session: Session, arguments: argparse.Namespace) -> int:
     for line in fitted(session, lines(session, branches, is_folded=not arguments.all)):
         session.screen.line(session.screen.parts(line))
     return 0
+
+
+async def _until_ready(
+    session: Session, arguments: argparse.Namespace, gathered: Gathering, grow: Grow
+) -> int:
+    """Draw until all is ready; returns 1 where it is not in time."""
+    limit = arguments.timeout
+    try:
+        async with (
+            asyncio.timeout(None if limit is None else limit / timedelta(seconds=1)),
+            gathered.watched(),
+        ):
+            await follow(session, gathered, grow, is_folded=not arguments.all, until=_are_whole)
+    except TimeoutError:
+        session.screen.note("not everything was ready in time: spinney why tells what is missing")
+        return failing.NO
+    return 0
+
+
+def _are_whole(branches: Sequence[Branch]) -> bool:
+    return bool(branches) and all(_is_whole(branch) for branch in branches)
+
+
+def _is_whole(branch: Branch) -> bool:
+    return branch.is_whole and all(map(_is_whole, branch.below))
 
 
 async def _meant(session: Session, arguments: argparse.Namespace) -> tuple[Gathering, Grow]:

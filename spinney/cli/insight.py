@@ -46,6 +46,12 @@ def _declare_tree(verbs: Verbs) -> None:
         "--all", action="store_true", help="a line for every pod, also for those that are alike"
     )
     made.add_argument("-w", "--watch", action="store_true", help="go on drawing what changes")
+    made.add_argument(
+        "--until-ready", action="store_true", help="go on drawing until everything is ready"
+    )
+    made.add_argument(
+        "--timeout", type=_duration, metavar="TIME", help="for how long at most (default: for ever)"
+    )
     parsing.take_form(made, ("table", "json"))
 
 
