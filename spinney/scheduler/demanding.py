@@ -30,7 +30,7 @@ class Demanding:
         """Look up in a reader what pods and gangs name."""
         self._reader = reader
         self._of_pods: dict[str, tuple[int, PodDemand]] = {}
-        self._classes: dict[Ref, str] = {}
+        self._gangs: dict[Ref, tuple[str, datetime | None]] = {}
 
     def forget_pod(self, uid: str) -> None:
         """Forget what a pod asked that is gone."""
@@ -38,7 +38,7 @@ class Demanding:
 
     def forget_gang(self, ref: Ref) -> None:
         """Forget what is known of a gang: it changed, or is gone."""
-        self._classes.pop(ref, None)
+        self._gangs.pop(ref, None)
 
     def of_pod(self, pod: Pod) -> PodDemand:
         """Return what a pod asks."""
@@ -52,24 +52,27 @@ class Demanding:
 
     def created(self, whole: Ref, pod: Pod) -> datetime | None:
         """Return when the gang of a pod was made."""
-        gang = self._gang(whole)
-        return (pod if gang is None else gang).metadata.creation_timestamp
+        return self._known(whole)[1] or pod.metadata.creation_timestamp
 
     def priority(self, whole: Ref, *known: Pod) -> int:
         """Return how important a gang is, going by the pods of it that are known."""
-        return standing.priority(self._find_class(self._class_of(whole)), known)
+        return standing.priority(self._find_class(self._known(whole)[0]), known)
 
     def class_may_preempt(self, whole: Ref) -> bool:
         """Whether the class of a gang lets others be taken away for it; a gang may have none."""
-        found = self._find_class(self._class_of(whole))
+        found = self._find_class(self._known(whole)[0])
         return found is None or found.preemption_policy != demands.NEVER
 
-    def _class_of(self, whole: Ref) -> str:
-        name = self._classes.get(whole)
-        if name is None:
+    def _known(self, whole: Ref) -> tuple[str, datetime | None]:
+        """Return a gang's priority class and when it was made; "" and None for a pod in none."""
+        found = self._gangs.get(whole)
+        if found is None:
             gang = self._gang(whole)
-            name = self._classes[whole] = "" if gang is None else gang.spec.priority_class_name
-        return name
+            found = "", None
+            if gang is not None:
+                found = gang.spec.priority_class_name, gang.metadata.creation_timestamp
+                self._gangs[whole] = found
+        return found
 
     def _find_class(self, name: str) -> PriorityClass | None:
         return self._reader.get(PriorityClass, "", name) if name else None

@@ -87,7 +87,7 @@ class Disruptor:
             self.attendant.add(whole)
 
     def _uid(self, whole: Ref) -> str:
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         if gang is not None:
             return gang.metadata.uid
         pod = self._ledger.members(whole).get(whole.name)
@@ -100,7 +100,7 @@ class Disruptor:
             wish = None
         if whole.kind == groupkinds.POD:
             return None if wish is None else await self._delete_alone(whole, wish)
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         if gang is None:
             self._fulfilled(whole)
             return None
@@ -124,18 +124,16 @@ class Disruptor:
         return failure
 
     async def _go_on(self, whole: Ref, gang: PodGang) -> Failure | None:
-        members = self._ledger.members(whole).values()
         gone = await asyncio.gather(
             *(
                 self._hands.delete(ledgers.ref_of(groupkinds.POD, pod), pod.metadata.uid)
-                for pod in disruption.to_delete(members)
+                for pod in disruption.to_delete(self._ledger.all_of(whole))
             )
         )
         failure = next((each for each in gone if each is not None), None)
         if failure is not None:
             return failure
-        still = self._ledger.members(whole).values()
-        if self._ledger.assumed(whole) or not disruption.is_over(still):
+        if self._ledger.assumed(whole) or not disruption.is_over(self._ledger.all_of(whole)):
             return None
         return await self._put(whole, gang, disruption.cleared(gang, self._clock.now()))
 

@@ -26,16 +26,15 @@ from spinney.api.podgang import PodGang
 from spinney.decisions import disruption, pods, standing
 from spinney.decisions.placement import machines
 from spinney.decisions.placement.cluster import Cluster
-from spinney.decisions.placement.demands import GangDemand
 from spinney.decisions.placement.machines import Machine
 from spinney.decisions.placement.outcomes import Binding
-from spinney.decisions.standing import Standing
 from spinney.meta import conditions
 from spinney.meta.errors import InvariantViolation
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
 from spinney.ports import Reader
 from spinney.scheduler.demanding import Demanding
+from spinney.scheduler.gangs import Gangs
 from spinney.scheduler.settings import Settings
 
 FOLLOWED = (groupkinds.NODE, groupkinds.GANG, groupkinds.POD)
@@ -54,9 +53,10 @@ class Effect(Record):
 
 NOTHING = Effect()
 K = TypeVar("K")
+V = TypeVar("V")
 
 
-class _Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What matters of a pod."""
 
     uid: str
@@ -71,6 +71,8 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
     """Whether it could be given a node."""
 
     priority: int = 0
+    created: datetime | None = None
+    """Of one that waits or takes up room: how important its gang is, and when that was made."""
 
 
 class Ledger:
@@ -85,11 +87,13 @@ class Ledger:
     def forget(self) -> None:
         """Know nothing any more."""
         self.cluster = Cluster()
-        self.demanding = Demanding(self._reader)
+        self._demanding = Demanding(self._reader)
+        self.gangs = Gangs(self._reader, self, self._demanding)
         self._machines: dict[str, Machine] = {}
-        self._entries: dict[Ref, _Entry] = {}
+        self._entries: dict[Ref, Entry] = {}
         self._named: dict[Ref, tuple[Ref, ...]] = {}
-        self._namers: dict[Ref, Ref] = {}
+        self._namers: dict[Ref, set[Ref]] = {}
+        self._pods_of: dict[Ref, set[Ref]] = {}
         self._signs: dict[Ref, tuple[object, ...]] = {}
         self._waiting: dict[Ref, set[Ref]] = {}
         self._assumed: dict[str, tuple[Binding, Ref]] = {}
@@ -132,13 +136,13 @@ class Ledger:
         return Effect(made_room=True)
 
     def _take_in_gang(self, ref: Ref) -> Effect:
-        gang = self.gang(ref)
+        gang = self.gangs.get(ref)
         sign = None if gang is None else _sign(gang)
         if sign == self._signs.get(ref):
             return NOTHING
         before = self._named.pop(ref, ())
         named: tuple[Ref, ...] = ()
-        self.demanding.forget_gang(ref)
+        self._demanding.forget_gang(ref)
         if gang is None or sign is None:
             self._signs.pop(ref, None)
             self._marked.discard(ref)
@@ -154,11 +158,10 @@ class Ledger:
             else:
                 self._marked.discard(ref)
         for pod in before:
-            if self._namers.get(pod) == ref:
-                del self._namers[pod]
+            _take_out(self._namers, pod, ref)
         for pod in named:
-            self._namers.setdefault(pod, ref)
-        return self._enter_all((*before, *named), ref)
+            self._namers.setdefault(pod, set()).add(ref)
+        return self._enter_all((*before, *named, *sorted(self._pods_of.get(ref, ()))), ref)
 
     def _enter_all(self, refs: Iterable[Ref], *concerned: Ref) -> Effect:
         found = dict.fromkeys(concerned)
@@ -180,10 +183,11 @@ class Ledger:
         self._count(now, 1)
         made_room = False
         if before is not None:
-            self._unwait(before.whole, ref)
+            _take_out(self._waiting, before.whole, ref)
+            _take_out(self._pods_of, before.whole, ref)
             is_gone = now is None or now.uid != before.uid
             if is_gone:
-                self.demanding.forget_pod(before.uid)
+                self._demanding.forget_pod(before.uid)
                 self._unassume(before.uid)
             if before.node and (is_gone or not (now and now.node)):
                 self.cluster.remove_resident(before.uid)
@@ -194,6 +198,7 @@ class Ledger:
             del self._entries[ref]
         else:
             self._entries[ref] = now
+            self._pods_of.setdefault(now.whole, set()).add(ref)
             if now.waits:
                 self._waiting.setdefault(now.whole, set()).add(ref)
             if now.node:
@@ -201,7 +206,7 @@ class Ledger:
         concerned = dict.fromkeys(each.whole for each in (before, now) if each is not None)
         return Effect(concerned=tuple(concerned), made_room=made_room)
 
-    def _entry(self, ref: Ref, pod: Pod) -> _Entry:
+    def _entry(self, ref: Ref, pod: Pod) -> Entry:
         uid, whole = pod.metadata.uid, self._whole(ref, pod)
         could = pods.is_active(pod) and self.is_own(pod) and standing.may_be_placed(pod)
         if not could:
@@ -210,13 +215,15 @@ class Ledger:
         node = pod.spec.node_name if disruption.holds_place(pod) else ""
         if assumed is not None:
             node = assumed[0].node
-        return _Entry(
+        waits = could and assumed is None
+        return Entry(
             uid=uid,
             whole=whole,
             node=node,
             is_leaving=bool(node) and (pods.is_terminating(pod) or self.is_going(whole)),
-            waits=could and assumed is None,
-            priority=self.demanding.priority(whole, pod) if node else 0,
+            waits=waits,
+            priority=self._demanding.priority(whole, pod) if node or waits else 0,
+            created=self._demanding.created(whole, pod) if node or waits else None,
         )
 
     def _whole(self, ref: Ref, pod: Pod) -> Ref:
@@ -224,31 +231,24 @@ class Ledger:
         label = pod.metadata.labels.get(labels.PODGANG)
         if label:
             return Ref(kind=groupkinds.GANG, namespace=ref.namespace, name=label)
-        return self._namers.get(ref, ref)
+        return min(self._namers.get(ref, ()), default=ref)
 
-    def _count(self, entry: _Entry | None, by: int) -> None:
+    def _count(self, entry: Entry | None, by: int) -> None:
         if entry is not None and entry.node:
             _count(self._placed, entry.whole, by)
             _count(self._priorities, entry.priority, by)
 
-    def _put_resident(self, pod: Pod, entry: _Entry) -> None:
+    def _put_resident(self, pod: Pod, entry: Entry) -> None:
         is_alone = entry.whole.kind == groupkinds.POD
         found = machines.resident(
-            self.demanding.of_pod(pod),
+            self._demanding.of_pod(pod),
             gang=None if is_alone else entry.whole,
-            created=self.demanding.created(entry.whole, pod),
+            created=entry.created,
             is_leaving=entry.is_leaving,
         )
         if found.priority != entry.priority:
             found = msgspec.structs.replace(found, priority=entry.priority)
         self.cluster.put_resident(entry.node, found)
-
-    def _unwait(self, whole: Ref, pod: Ref) -> None:
-        waiting = self._waiting.get(whole)
-        if waiting is not None:
-            waiting.discard(pod)
-            if not waiting:
-                del self._waiting[whole]
 
     # What was decided
 
@@ -267,10 +267,7 @@ class Ledger:
     def _unassume(self, uid: str) -> None:
         found = self._assumed.pop(uid, None)
         if found is not None:
-            of_whole = self._assumed_of[found[1]]
-            of_whole.discard(uid)
-            if not of_whole:
-                del self._assumed_of[found[1]]
+            _take_out(self._assumed_of, found[1], uid)
 
     def assumed(self, whole: Ref) -> tuple[Binding, ...]:
         """Return the pods of a gang that were given a place which is not seen yet."""
@@ -284,12 +281,12 @@ class Ledger:
     def want_gone(self, whole: Ref) -> None:
         """Count a gang as leaving before it is seen to be marked."""
         self._wanted.add(whole)
-        self._enter_all(self.member_refs(whole))
+        self._enter_all(self.pods_of(whole))
 
     def want_no_more(self, whole: Ref) -> None:
         """Count a gang as leaving only if it is seen to be marked."""
         self._wanted.discard(whole)
-        self._enter_all(self.member_refs(whole))
+        self._enter_all(self.pods_of(whole))
 
     def is_going(self, whole: Ref) -> bool:
         """Whether a gang is marked to be taken away, or is about to be."""
@@ -302,18 +299,26 @@ class Ledger:
         names = self._settings.scheduler_names
         return names is None or pod.spec.scheduler_name in names
 
-    def gang(self, whole: Ref) -> PodGang | None:
-        """Return a gang as it is seen now; None for a pod outside any."""
-        if whole.kind != groupkinds.GANG:
-            return None
-        return self._reader.get(PodGang, whole.namespace, whole.name)
+    def whole_of(self, pod: Ref) -> Ref:
+        """Return the gang a pod is of, or the pod itself."""
+        entry = self._entries.get(pod)
+        return pod if entry is None else entry.whole
 
     def member_refs(self, whole: Ref) -> tuple[Ref, ...]:
         """Return the pods a gang names, or the pod outside any."""
         return self._named.get(whole, ()) if whole.kind == groupkinds.GANG else (whole,)
 
+    def pods_of(self, whole: Ref) -> tuple[Ref, ...]:
+        """Return the pods that are of a gang, be they named by it or about to go; sorted."""
+        return tuple(sorted(self._pods_of.get(whole, ())))
+
+    def all_of(self, whole: Ref) -> list[Pod]:
+        """Return the pods that are of a gang, as they are seen now."""
+        found = (self._reader.get(Pod, ref.namespace, ref.name) for ref in self.pods_of(whole))
+        return [pod for pod in found if pod is not None]
+
     def members(self, whole: Ref) -> dict[str, Pod]:
-        """Return the pods of a gang that are there, by name."""
+        """Return the pods a gang names that are there, by name."""
         found: dict[str, Pod] = {}
         for ref in self.member_refs(whole):
             entry = self._entries.get(ref)
@@ -336,62 +341,22 @@ class Ledger:
         """Whether some pod of a gang could be given a place."""
         return whole in self._waiting
 
-    def standing(self, whole: Ref) -> Standing | None:
-        """Return how a gang stands; None where it is gone."""
-        members = self.members(whole)
-        if whole.kind == groupkinds.GANG:
-            gang = self.gang(whole)
-            if gang is None:
-                return None
-            return standing.of_gang(gang, members, self.is_own, lambda pod: bool(self.node_of(pod)))
-        pod = members.get(whole.name)
-        if pod is None:
-            return None
-        return standing.of_pod(pod, is_own=self.is_own(pod), is_placed=bool(self.node_of(pod)))
+    def waiting_entries(self, whole: Ref) -> list[Entry]:
+        """Return what matters of the pods of a gang that could be given a place."""
+        return [self._entries[ref] for ref in self._waiting.get(whole, ())]
 
-    def demand(self, whole: Ref, found: Standing) -> GangDemand:
-        """Return what a gang that stands so asks for."""
-        gang = self.gang(whole)
-        if gang is None:
-            return self.demanding.of_one(found.waiting[0])
-        placed = (pod for group in found.groups for pod in group.placed)
-        nodes = {pod.metadata.uid: self.node_of(pod) for pod in placed}
-        return self.demanding.of_gang(gang, found, nodes)
+    @property
+    def lowest_priority(self) -> int | None:
+        """How important the least important pod is that has a node; None where none has."""
+        return min(self._priorities, default=None)
 
-    def levels(self, whole: Ref) -> tuple[str, ...]:
-        """Return the node labels of the network a gang is placed by, broadest first."""
-        return self.demanding.levels(self.gang(whole))
-
-    def may_preempt(self, whole: Ref, demand: GangDemand) -> bool:
-        """Whether others may be taken away for a gang: there must be some less important."""
-        least = min(self._priorities, default=demand.priority)
-        if not demand.can_preempt or least >= demand.priority:
-            return False
-        return self.demanding.class_may_preempt(whole)
-
-    def rank(self, whole: Ref) -> tuple[int, datetime | None]:
-        """Return how important a gang is, and when it was made."""
-        ref = next(iter(self._waiting.get(whole, ())), None)
-        pod = None if ref is None else self._reader.get(Pod, ref.namespace, ref.name)
-        if pod is None:
-            return 0, None
-        return self.demanding.priority(whole, pod), self.demanding.created(whole, pod)
-
-    def is_partial(self, whole: Ref) -> bool:
-        """Whether a gang has nodes for some of the pods it needs, and others wait."""
-        if not self._placed.get(whole) or whole not in self._waiting:
-            return False
-        found = self.standing(whole)
-        return found is not None and found.is_partial
+    def is_running(self, whole: Ref) -> bool:
+        """Whether some pod of a gang has a node, or is being given one."""
+        return bool(self._placed.get(whole))
 
     def holders(self, whole: Ref) -> tuple[Ref, ...]:
         """Return the pods of a gang that have nodes, or are being given some."""
-        found = []
-        for ref in self.member_refs(whole):
-            entry = self._entries.get(ref)
-            if entry is not None and entry.node and entry.whole == whole:
-                found.append(ref)
-        return tuple(found)
+        return tuple(ref for ref in self.pods_of(whole) if self._entries[ref].node)
 
     def __len__(self) -> int:
         """How many pods are known."""
@@ -422,6 +387,15 @@ class Ledger:
 def ref_of(kind: GroupKind, view: Node | PodGang | Pod) -> Ref:
     """Return how an object is referred to."""
     return Ref(kind=kind, namespace=view.metadata.namespace or "", name=view.metadata.name)
+
+
+def _take_out(sets: dict[K, set[V]], key: K, value: V) -> None:
+    """Take something out of one of many sets; none of them is kept empty."""
+    found = sets.get(key)
+    if found is not None:
+        found.discard(value)
+        if not found:
+            del sets[key]
 
 
 def _count(counter: Counter[K], key: K, by: int) -> None:

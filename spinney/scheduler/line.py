@@ -1,18 +1,20 @@
 """The line: gangs that are to be looked at, in the order of their turns.
 
 Gangs that have nodes for some of the pods they need come first: until they are whole they hold
-room for nothing. Then the more important before the less, and of equal ones the older.
+room for nothing. Then, as `decisions/placement/queueing` has it, the more important before the
+less; of equal ones those that run and want to be whole again, then the older.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from spinney.meta.records import Record
 from spinney.meta.references import Ref
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Turn(Record, order=True):
@@ -24,16 +26,22 @@ class Turn(Record, order=True):
     less_important: int
     """The priority, negated."""
 
+    is_new: bool
+    """Whether none of its pods has a node."""
+
     created: datetime
     whole: Ref
 
 
-def turn(whole: Ref, priority: int, created: datetime | None, *, is_partial: bool) -> Turn:
+def turn(
+    whole: Ref, priority: int, created: datetime | None, *, is_running: bool, is_partial: bool
+) -> Turn:
     """Return when a gang's turn is."""
     return Turn(
         is_complete=not is_partial,
         less_important=-priority,
-        created=created or _NEVER,
+        is_new=not is_running,
+        created=created or _LONG_AGO,
         whole=whole,
     )
 
@@ -52,14 +60,31 @@ class Line:
             self._turns[found.whole] = found
             heapq.heappush(self._heap, found)
 
-    def take(self) -> Ref | None:
-        """Return the gang whose turn it is, None where nobody waits."""
+    def first(self) -> Turn | None:
+        """Return whose turn it is, None where nobody waits."""
         while self._heap:
-            found = heapq.heappop(self._heap)
+            found = self._heap[0]
             if self._turns.get(found.whole) == found:
-                del self._turns[found.whole]
-                return found.whole
+                return found
+            heapq.heappop(self._heap)
         return None
+
+    def take(self) -> Ref | None:
+        """Return the gang whose turn it is, and take it out."""
+        found = self.first()
+        if found is None:
+            return None
+        del self._turns[found.whole]
+        heapq.heappop(self._heap)
+        return found.whole
+
+    def drop(self, whole: Ref) -> None:
+        """Take a gang out, whose turn it need not be."""
+        self._turns.pop(whole, None)
+
+    def __iter__(self) -> Iterator[Turn]:
+        """Yield those that wait, in no order."""
+        return iter(self._turns.values())
 
     def __len__(self) -> int:
         """How many wait for a look."""

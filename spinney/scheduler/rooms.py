@@ -2,8 +2,9 @@
 
 A *nomination* is the place of a gang for which others are going. A *reservation* is where the first
 gang that has no place will go as room comes free; who comes behind it is placed beside it only.
-Both stand in the snapshot like pods that have their nodes, so others are placed around them. Both
-are in memory only: after a restart the same gangs come to the same, more important ones first.
+Both stand in the snapshot like pods that have their nodes, so others are placed around them, and a
+machine that changes keeps them. Both are in memory only: after a restart the same gangs come to the
+same, more important ones first.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ class Rooms:
         self._cluster = cluster
         self._nominated: dict[Ref, tuple[str, ...]] = {}
         self._reserved: tuple[str, ...] = ()
+        self._last: Reservation | None = None
         self.reserved_for: Turn | None = None
         """The gang that room is reserved for, by its turn."""
 
     def nominate(self, demand: GangDemand, placement: Placement) -> None:
         """Keep for a gang the place it will have once others are gone."""
-        self.withdraw_nomination(demand.ref)
+        self.withdraw(demand.ref)
         asked = {pod.uid: pod for group in demand.groups for pod in group.waiting}
         kept: list[str] = []
         for binding in placement.bindings:
@@ -51,12 +53,14 @@ class Rooms:
             kept.append(uid)
         self._nominated[demand.ref] = tuple(kept)
 
-    def withdraw_nomination(self, whole: Ref) -> bool:
+    def withdraw(self, whole: Ref) -> bool:
         """Keep nothing for a gang any more; returns whether something was kept."""
-        kept = self._nominated.pop(whole, None)
-        for uid in kept or ():
+        had_any = self.has(whole)
+        for uid in self._nominated.pop(whole, ()):
             self._cluster.remove_resident(uid)
-        return kept is not None
+        if self.reserved_for is not None and self.reserved_for.whole == whole:
+            self._withdraw_reservation()
+        return had_any
 
     def has(self, whole: Ref) -> bool:
         """Whether something is kept for a gang."""
@@ -65,7 +69,8 @@ class Rooms:
 
     def reserve(self, turn: Turn, reservation: Reservation, priority: int) -> None:
         """Keep room for the first gang that has no place."""
-        self.withdraw_reservation()
+        self._withdraw_reservation()
+        self._last = reservation
         kept: list[str] = []
         for index, hold in enumerate(reservation.holds):
             uid = f"reserved/{index}"
@@ -75,6 +80,7 @@ class Rooms:
                     ref=turn.whole,
                     uid=uid,
                     requests=hold.requests,
+                    host_ports=hold.host_ports,
                     priority=priority,
                     gang=turn.whole,
                 ),
@@ -83,9 +89,11 @@ class Rooms:
         self._reserved = tuple(kept)
         self.reserved_for = turn
 
-    def withdraw_reservation(self) -> Turn | None:
-        """Keep no room any more; returns for whom it was."""
+    def last_reservation(self, whole: Ref) -> Reservation | None:
+        """Return the reservation a gang had when it last had one, if nobody had one since."""
+        return self._last if self._last is not None and self._last.gang == whole else None
+
+    def _withdraw_reservation(self) -> None:
         for uid in self._reserved:
             self._cluster.remove_resident(uid)
-        found, self.reserved_for, self._reserved = self.reserved_for, None, ()
-        return found
+        self.reserved_for, self._reserved = None, ()

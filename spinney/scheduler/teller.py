@@ -77,7 +77,7 @@ class Teller:
         return self._opinions.get(whole)
 
     def _is_refused(self, whole: Ref) -> bool:
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         return gang is not None and any(
             each.type == schedulability.SCHEDULABLE and each.reason != schedulability.PLACED
             for each in gang.status.conditions
@@ -85,7 +85,7 @@ class Teller:
 
     async def _tell(self, whole: Ref) -> Failure | None:
         opinion = self._opinions.get(whole)
-        gang = self._ledger.gang(whole)
+        gang = self._ledger.gangs.get(whole)
         if whole.kind == groupkinds.GANG:
             if gang is None:
                 self._opinions.pop(whole, None)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from spinney.api import groupkinds
 from spinney.meta.errors import Forbidden, TooManyRequests, Unavailable
 from spinney.meta.references import Precondition, Ref
-from spinney.testing.lines import LineFaults
+from spinney.testing.lines import PERFECT, LineFaults
 from spinney.testing.networks import Network
 from tests.scheduler.worlds import (
     MINUTE,
@@ -238,6 +239,23 @@ def test_gangs_are_placed_over_a_bad_line(seed: int) -> None:
             await site.until(lambda: site.all_placed(15), timedelta(minutes=10))
 
     at_site(story, seed)
+
+
+def test_a_pod_is_bound_once_however_late_that_is_seen() -> None:
+    """What was decided counts until it is seen; nobody decides it again meanwhile."""
+
+    async def story(site: Site) -> None:
+        await site.join(node("one", gpus=4), node("two", gpus=4))
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        late = msgspec.structs.replace(PERFECT, late_most=timedelta(seconds=2))
+        async with site.running(), site.lagging_scheduling(late, writer=network):
+            await site.apply(PAIR)
+            await site.until(lambda: site.all_placed(4), MINUTE)
+            await site.rest()
+        binds = [name for verb, name in network.calls if verb == "bind"]
+        assert len(binds) == len(set(binds)) == 4
+
+    at_site(story)
 
 
 def test_two_schedulers_for_a_moment_bind_no_pod_twice() -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import timedelta
 
 from spinney.api import groupkinds
+from spinney.decisions.placement import queueing
+from spinney.decisions.placement.demands import BoundPod, GangDemand, GroupDemand
 from spinney.meta.references import Precondition, Ref
 from spinney.scheduler import line
 from spinney.scheduler.settings import Settings
 from spinney.testing.clock import START
 from tests.scheduler.worlds import (
     MINUTE,
+    TOPOLOGY,
     Site,
     at_site,
     clique,
     node,
+    packed,
     pod,
     priority_class,
     set_of,
@@ -78,6 +83,64 @@ def test_room_that_comes_free_goes_to_who_waits() -> None:
     at_site(story)
 
 
+async def keep_small_ones_coming(site: Site) -> None:
+    """A pod of two GPUs every two seconds, each of which runs for seven."""
+
+    async def end(name: str) -> None:
+        await site.until(lambda: name in site.places(), timedelta(minutes=10))
+        await site.clock.sleep(timedelta(seconds=7))
+        ref = Ref(kind=groupkinds.POD, namespace="default", name=name)
+        await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
+
+    async with asyncio.TaskGroup() as group:
+        for index in range(1_000):
+            await site.create(pod(f"small-{index}", gpus=2))
+            group.create_task(end(f"small-{index}"))
+            await site.clock.sleep(timedelta(seconds=2))
+
+
+def test_a_large_gang_is_not_starved_by_small_ones() -> None:
+    """Small pods would fill every gap for ever; room is kept until it is enough."""
+
+    async def story(site: Site) -> None:
+        await site.join(node("one", gpus=4), node("two", gpus=4))
+        async with site.running(), site.scheduling():
+            coming = asyncio.create_task(keep_small_ones_coming(site))
+            await site.until(lambda: len(site.places()) >= 3, MINUTE)
+            await site.apply(set_of("large", [clique("a", 8)]))
+            await site.until(lambda: len(site.places("large")) == 8, MINUTE)
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    at_site(story)
+
+
+def test_who_fits_beside_the_room_that_is_kept_is_placed() -> None:
+    """The large gang waits for one rack; another rack has room for the small one, at once."""
+
+    async def story(site: Site) -> None:
+        await site.create(TOPOLOGY)
+        await site.join(node("one", gpus=4, rack="a"), node("two", gpus=2, rack="b"))
+        async with site.running() as manager, site.scheduling() as scheduler:
+            await site.create(pod("first", gpus=3))
+            await site.until(lambda: "first" in site.places(), MINUTE)
+            assert site.places() == {"first": "one"}
+            await site.apply(set_of("large", [clique("a", 4)], pack=packed("rack")))
+            await site.until(lambda: len(site.waiting()) == 4, MINUTE)
+            await manager.settle()
+            await scheduler.settle()
+            await site.clock.sleep(timedelta(seconds=2))
+            await site.create(pod("beside", gpus=2), pod("into", gpus=1))
+            await site.until(lambda: "beside" in site.places(), MINUTE)
+            await scheduler.settle()
+            assert site.places() == {"first": "one", "beside": "two"}
+            ref = Ref(kind=groupkinds.POD, namespace="default", name="first")
+            await site.user.delete(ref, Precondition(), grace_seconds=0, propagation="Background")
+            await site.until(lambda: len(site.places("large")) == 4, MINUTE)
+
+    at_site(story)
+
+
 def test_others_have_the_loop_while_many_are_placed() -> None:
     """Between two slices at most so many gangs are looked at, however fast that is."""
 
@@ -87,13 +150,13 @@ def test_others_have_the_loop_while_many_are_placed() -> None:
             await site.create(pod(f"p{index:03}"))
         scheduler = site.scheduler(settings=Settings(slice_looks_max=8, slice_changes_max=16))
         looks: list[int] = []
-        look = scheduler._look
+        look = scheduler._placer.look
 
-        def counted(whole: Ref) -> None:
+        def counted(turn: line.Turn) -> None:
             looks[-1] += 1
-            look(whole)
+            look(turn)
 
-        scheduler._look = counted  # type: ignore[method-assign]
+        scheduler._placer.look = counted  # type: ignore[method-assign]
         running = asyncio.create_task(scheduler.run())
         while len(site.places()) < 256:
             looks.append(0)
@@ -110,9 +173,34 @@ def test_the_line_gives_each_gang_once_in_its_latest_turn() -> None:
         Ref(kind=groupkinds.GANG, namespace="default", name=name) for name in "abc"
     )
     waiting = line.Line()
-    waiting.add(line.turn(first, 0, START, is_partial=False))
-    waiting.add(line.turn(second, 5, START, is_partial=False))
-    waiting.add(line.turn(third, 0, START - timedelta(seconds=1), is_partial=False))
-    waiting.add(line.turn(first, 0, START, is_partial=True))
+
+    def turn(whole: Ref, priority: int = 0, age: int = 0, *, is_partial: bool = False) -> line.Turn:
+        since = START - timedelta(seconds=age)
+        return line.turn(whole, priority, since, is_running=is_partial, is_partial=is_partial)
+
+    waiting.add(turn(first))
+    waiting.add(turn(second, 5))
+    waiting.add(turn(third, age=1))
+    waiting.add(turn(first, is_partial=True))
     assert len(waiting) == 3
     assert [waiting.take() for _ in range(4)] == [first, second, third, None]
+
+
+def test_turns_are_those_of_the_queue_of_placement() -> None:
+    """But for gangs in part, which go first here, the order is the one its laws are about."""
+    found = []
+    for index, (priority, age, is_running) in enumerate(
+        itertools.product((0, 5), (0, 1), (False, True))
+    ):
+        ref = Ref(kind=groupkinds.GANG, namespace="default", name=f"g{index}")
+        since = START - timedelta(seconds=age)
+        bound = (BoundPod(ref=ref, uid="x", node="one"),) if is_running else ()
+        group = GroupDemand(name="a", min_replicas=0, bound=bound)
+        demand = GangDemand(
+            ref=ref, uid=ref.name, groups=(group,), priority=priority, created=since
+        )
+        found.append(
+            (demand, line.turn(ref, priority, since, is_running=is_running, is_partial=False))
+        )
+    ours = [demand.ref for demand, _ in sorted(found, key=lambda each: each[1])]
+    assert ours == [demand.ref for demand in queueing.order(demand for demand, _ in found)]

@@ -322,7 +322,10 @@ class Site(Life):
 
     @asynccontextmanager
     async def lagging_scheduling(
-        self, faults: LineFaults | None = None, settings: Settings | None = None
+        self,
+        faults: LineFaults | None = None,
+        settings: Settings | None = None,
+        writer: Writer | None = None,
     ) -> AsyncIterator[Scheduler]:
         """Run a scheduler over an informer whose line is bad."""
         line = BadLine(StoreSource(self.store), self.clock, self.entropy.stream("far"), faults)
@@ -330,7 +333,7 @@ class Site(Life):
         following = asyncio.create_task(informer.run())
         try:
             await informer.wait_synced()
-            async with self.scheduling(reader=informer, settings=settings) as scheduler:
+            async with self.scheduling(informer, writer, settings) as scheduler:
                 yield scheduler
         finally:
             following.cancel()

@@ -100,12 +100,16 @@ class Toleration(Record, order=True):
         return bool(self.key) and self.operator in ("", "Equal") and self.value == taint.value
 
 
-def required_terms(affinity: Document | None) -> tuple[NodeTerm, ...] | None:
-    """Return the terms one of which a node must meet; None where nothing is required."""
+def required_terms(affinity: Document | None) -> tuple[NodeTerm, ...]:
+    """Return the terms one of which a node must meet; none where nothing is required.
+
+    To require one of no terms is to require what no node meets.
+    """
     required = _at(_at(affinity, "nodeAffinity"), REQUIRED)
     if not isinstance(required, dict):
-        return None
-    return tuple(sorted(_term(term) for term in _items(required, "nodeSelectorTerms")))
+        return ()
+    terms = {_term(term) for term in _items(required, "nodeSelectorTerms")}
+    return tuple(sorted(terms)) or (NodeTerm(),)
 
 
 def preferences(affinity: Document | None) -> tuple[Preference, ...]:

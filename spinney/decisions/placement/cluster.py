@@ -36,6 +36,11 @@ class Cluster:
         self._wholes: dict[Ref, dict[str, None]] = {}
         """The uids of each gang's pods; a pod in none is its own."""
 
+        self._leaving: set[str] = set()
+        self._priorities: dict[int, int] = {}
+        """How many residents have which priority."""
+
+        self._emptied: Cluster | None = None
         self._machine_count = 0
         self._pools: dict[tuple[PodShape, Path], Pool] = {}
         self._tallies: dict[tuple[PodShape, Path], Tally] = {}
@@ -53,6 +58,8 @@ class Cluster:
             return
         self._machine_count += spot.machine is None
         spot.settle(machine)
+        if self._emptied is not None:
+            self._emptied.put_machine(machine)
         self._changed(machine.name)
 
     def remove_machine(self, name: str) -> None:
@@ -63,6 +70,8 @@ class Cluster:
         self._machine_count -= 1
         spot.settle(None)
         self._sweep(spot)
+        if self._emptied is not None:
+            self._emptied.remove_machine(name)
         self._changed(name)
 
     def put_resident(self, node: str, resident: Resident) -> None:
@@ -72,6 +81,9 @@ class Cluster:
         self._spot(node).add(resident)
         self._homes[resident.uid] = node
         self._wholes.setdefault(resident.whole, {})[resident.uid] = None
+        self._priorities[resident.priority] = self._priorities.get(resident.priority, 0) + 1
+        if resident.is_leaving:
+            self._leaving.add(resident.uid)
         self._changed(node)
 
     def remove_resident(self, uid: str) -> None:
@@ -80,7 +92,12 @@ class Cluster:
         if node is None:
             return
         spot = self._spots[node]
-        whole = spot.residents[uid].whole
+        resident = spot.residents[uid]
+        whole = resident.whole
+        self._leaving.discard(uid)
+        self._priorities[resident.priority] -= 1
+        if not self._priorities[resident.priority]:
+            del self._priorities[resident.priority]
         del self._wholes[whole][uid]
         if not self._wholes[whole]:
             del self._wholes[whole]
@@ -147,6 +164,25 @@ class Cluster:
     def wholes(self) -> Iterator[Ref]:
         """Yield the gangs, and pods that are in none, that occupy something; in no order."""
         return iter(self._wholes)
+
+    def leaving(self) -> Iterator[tuple[str, Resident]]:
+        """Yield what is on its way out, and where, in order."""
+        for node, uid in sorted((self._homes[uid], uid) for uid in self._leaving):
+            yield node, self._spots[node].residents[uid]
+
+    @property
+    def lowest_priority(self) -> int | None:
+        """The least priority of any resident; None where there is none."""
+        return min(self._priorities, default=None)
+
+    @property
+    def emptied(self) -> Cluster:
+        """The same machines with nothing on them, kept up to date too: what could ever fit."""
+        if self._emptied is None:
+            self._emptied = Cluster()
+            for machine in self.machines:
+                self._emptied.put_machine(machine)
+        return self._emptied
 
     def pool(self, shape: PodShape, path: Path) -> Pool:
         """Return how many pods of a shape each domain has room for, as things are now."""

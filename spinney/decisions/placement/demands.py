@@ -25,8 +25,8 @@ class PodShape(Record, order=True, cache_hash=True):
 
     requests: Amounts
     node_selector: tuple[tuple[str, str], ...] = ()
-    required_terms: tuple[NodeTerm, ...] | None = None
-    """One of them must match; None where nothing is required, none where nothing can match."""
+    required_terms: tuple[NodeTerm, ...] = ()
+    """One of them must match; none where nothing is required."""
 
     preferences: tuple[Preference, ...] = ()
     tolerations: tuple[Toleration, ...] = ()

@@ -181,7 +181,7 @@ class _Search:
             if mask & bits and (domain := kind.domains[at]) is not None
         }
         for domain in sorted(domains):
-            if bound.home is not None and domain != bound.home:
+            if not bound.allows(domain):
                 continue
             inside = [
                 mask if kind.domains[at] == domain else mask & ~bits
@@ -199,7 +199,7 @@ class _Search:
             left = item.wanted
             for kind, mask in zip(self._kinds, masks, strict=True):
                 if mask & bits:
-                    left -= len(kind.names) * max(
+                    left -= len(kind.names) * sum(
                         kind.room[number] for number in numbers if mask & self._choices[number].bit
                     )
                     if left <= 0:

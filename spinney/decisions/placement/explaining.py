@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from spinney.decisions.placement import fitness, problems, surplus, tallies
+from spinney.decisions.placement import amounts, fitness, problems, surplus, tallies
 from spinney.decisions.placement.amounts import spelled
 from spinney.decisions.placement.demands import GroupDemand, PodShape
+from spinney.decisions.placement.machines import HOSTNAME
 from spinney.decisions.placement.outcomes import SUMMARY_BYTES_MAX, Refusal, Removal
 from spinney.decisions.placement.problems import Item, Problem
 from spinney.decisions.placement.surplus import Counts
@@ -125,23 +126,23 @@ def _explained(
     key, domain = (where[-1][0][-1], where[-1][1][-1]) if where else (path[-1] if path else "", "")
     name = problem.gang.groups[group].name
     removals = tuple(_removals(tally))
-    advice = _advice(tally, max(1, lacking), key, domain)
-    kind = "" if is_needed else " surplus"
-    fit_count = cluster.machine_count - sum(tally.reasons.values())
+    reasons = ", ".join(removal.text for removal in removals)
+    nodes = cluster.machine_count
+    fit_count = nodes - sum(tally.reasons.values())
+    kind = "" if is_needed else "surplus "
     if not fit_count:
-        text = f"0/{cluster.machine_count} nodes fit{kind} pods of {name}"
-    elif not lacking:
-        text = (
-            f"The pods of {name} and of the other groups have room each by themselves, not together"
-        )
+        text = f"0/{nodes} nodes fit {kind}pods of {name}" + (f": {reasons}." if reasons else ".")
     else:
+        beside = " beside the rest of its gang" if len(wanted) > 1 else ""
         place = f" in {key}={domain}, which comes closest" if domain else ""
         text = (
-            f"{asked - lacking} of the {asked}{kind} pods of {name} have room{place}; "
-            f"{fit_count}/{cluster.machine_count} nodes fit any"
+            f"There is room for {asked - lacking} of {asked} {kind}pods of {name}{beside}{place}: "
+            f"of {_counted(nodes, 'node')} {fit_count} {'fits' if fit_count == 1 else 'fit'} one"
+            + (f", {reasons}." if reasons else ".")
         )
-    reasons = ", ".join(removal.text for removal in removals)
-    text += f": {reasons}." if reasons else "."
+    if not lacking:
+        text = f"All pods of {name} and of the other groups have room, but not all together."
+    advice = _advice(tally, max(1, lacking), asked, key, domain)
     if not is_proven:
         text += " The search was given up at its limit, so there may be a place all the same."
     return Refusal(
@@ -168,6 +169,8 @@ def _removals(tally: Tally) -> Iterator[Removal]:
             most = spelled(resource, tally.free[resource].largest - 1)
             want = spelled(resource, asked[resource])
             text = f"{_have(count)} too little {resource} (want {want}, most free {most})"
+            if resource == amounts.PODS:
+                text = f"{_have(count)} as many pods as may run there"
             found.append(Removal(reason=tallies.INSUFFICIENT, nodes=count, text=text))
     for reason, count in tally.reasons.items():
         if count and reason != tallies.INSUFFICIENT:
@@ -178,28 +181,36 @@ def _removals(tally: Tally) -> Iterator[Removal]:
     yield from sorted(found, key=lambda removal: (-removal.nodes, removal.text))
 
 
-def _advice(tally: Tally, lacking: int, key: str, domain: str) -> str:
+def _advice(tally: Tally, lacking: int, asked: int, key: str, domain: str) -> str:
     """Return what would make room for more pods of a shape."""
     if not key:
         for reason, remedy in _REMEDIES.items():
             if tally.capacities[reason] >= lacking:
                 return remedy
+    if key == HOSTNAME:
+        return f"with a node with {_free(tally.shape, asked)}"
     where = f" in {key}={domain}" if domain else f" in one {key}" if key else ""
     each = tally.empty_capacities.largest
     if not each:
         return f"with {_counted(lacking, 'more node')} with {_whole(tally.shape)}{where}"
     nodes = -(-lacking // each)
-    pods = min(each, lacking)
-    resource, amount = min(tally.shape.requests, key=tallies.by_scarcity)
-    free = f"{spelled(resource, amount * pods)} {resource}"
-    return f"with {_counted(nodes, 'more node')} with {free} free{where}"
+    return (
+        f"with {_counted(nodes, 'more node')} with {_free(tally.shape, min(each, lacking))}{where}"
+    )
+
+
+def _free(shape: PodShape, pods: int) -> str:
+    resource, amount = min(shape.requests, key=tallies.by_scarcity)
+    if resource == amounts.PODS:
+        return f"room for {_counted(pods, 'pod')}"
+    return f"{spelled(resource, amount * pods)} {resource} free"
 
 
 def _whole(shape: PodShape) -> str:
     asked = [
         f"{spelled(name, amount)} {name}"
         for name, amount in sorted(shape.requests, key=tallies.by_scarcity)
-        if name != "pods"
+        if name != amounts.PODS
     ]
     labels = [f"label {key}={value}" for key, value in shape.node_selector]
     return _listed([*asked, *labels]) or "room for a pod"

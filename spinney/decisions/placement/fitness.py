@@ -16,6 +16,9 @@ Path: TypeAlias = tuple[str, ...]
 Domain: TypeAlias = tuple[str, ...]
 """The values of a path's labels. So two racks of one name in two zones are two."""
 
+MISSING = "\0"
+"""Stands in a domain for a broader label that its machines lack."""
+
 Tier: TypeAlias = tuple[int, ...]
 """How well a machine suits a pod beside what it has free; the least is the best."""
 
@@ -46,7 +49,7 @@ def domain(machine: Machine, path: Path) -> Domain | None:
     labels = machine.labels
     if path[-1] not in labels and path[-1] != HOSTNAME:
         return None
-    return tuple([labels.get(key, machine.name if key == HOSTNAME else "") for key in path])
+    return tuple([labels.get(key, machine.name if key == HOSTNAME else MISSING) for key in path])
 
 
 def faults(shape: PodShape, machine: Machine) -> Iterator[str]:
@@ -59,7 +62,7 @@ def faults(shape: PodShape, machine: Machine) -> Iterator[str]:
     if any(labels.get(key) != value for key, value in shape.node_selector):
         yield NODE_SELECTOR
     terms = shape.required_terms
-    if terms is not None and not any(term.matches(machine.name, labels) for term in terms):
+    if terms and not any(term.matches(machine.name, labels) for term in terms):
         yield AFFINITY
     if next(hard_taints(shape, machine), None) is not None:
         yield TAINT

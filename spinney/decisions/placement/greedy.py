@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from spinney.decisions.placement import problems
+from spinney.decisions.placement import fitness, problems
 from spinney.decisions.placement.cluster import Cluster
 from spinney.decisions.placement.demands import PodShape
 from spinney.decisions.placement.fitness import Domain, Path
@@ -68,19 +68,22 @@ def rooms(cluster: Cluster, shape: PodShape, path: Path, inside: Inside) -> dict
     if not inside:
         return {domain: pool.room(domain) for domain in pool.totals.names()}
     if len(inside) == 1 and inside[0][0][: len(path)] == path:
-        return {inside[0][1][: len(path)]: room(cluster, shape, inside)}
+        domain = inside[0][1][: len(path)]
+        if domain[-1] == fitness.MISSING:
+            return {}
+        return {domain: room(cluster, shape, inside)}
     found: dict[Domain, Room] = {}
     is_nested = len(inside) == 1 and path[: len(inside[0][0])] == inside[0][0]
     for name in room(cluster, shape, inside).names():
-        domain = pool.standing_domain(name)
-        if domain is None:
+        standing = pool.standing_domain(name)
+        if standing is None:
             continue
         if is_nested:
-            found[domain] = pool.room(domain)
+            found[standing] = pool.room(standing)
             continue
         spot = cluster.spot(name)
         assert spot is not None, "a machine with room has a place"
-        part = found.setdefault(domain, Room())
+        part = found.setdefault(standing, Room())
         part.put(name, pool.standing_tier(name), spot.capacity(shape))
     return found
 
@@ -139,7 +142,8 @@ class Greedy:
             if not self._budget.spend(1):
                 return False
             within = narrowed(inside, bound.path, domain)
-            if within is None or not self._may_fit(asked, bound.path, domain):
+            is_meant = within is not None and bound.allows(domain)
+            if within is None or not is_meant or not self._may_fit(asked, bound.path, domain):
                 continue
             if self.solve(part.items, others, within):
                 return True

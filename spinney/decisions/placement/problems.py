@@ -160,6 +160,15 @@ class Bound(NamedTuple):
     home: Domain | None
     """Which domain it must be, as bound pods are there; None where it may be any."""
 
+    labelled: int = -1
+    """Which broader label of the path machines must not lack, for it is asked for too."""
+
+    def allows(self, domain: Domain) -> bool:
+        """Whether a domain is one of those meant."""
+        if self.labelled >= 0 and domain[self.labelled] == fitness.MISSING:
+            return False
+        return self.home is None or domain == self.home
+
 
 def bounds(
     problem: Problem, items: Iterable[Item], met: frozenset[int]
@@ -178,14 +187,15 @@ def bounds(
         if index in met:
             asked.append((scope.preferred, scope.preferred_homes))
         asked.sort(key=lambda pair: (len(pair[0]), pair[0]))
+        labelled = -1
         if len(asked) == 2 and asked[1][0][: len(asked[0][0])] == asked[0][0]:
-            # Who shares the narrower domain shares the broader, unless bound pods say otherwise.
+            # Who shares the narrower domain shares the broader, where machines have that label.
             if len(asked[0][1]) > 1 or None in asked[0][1]:
                 return None
-            del asked[0]
+            labelled = len(asked.pop(0)[0]) - 1
         for path, homes in asked:
             if len(homes) > 1 or None in homes:
                 return None
             home = next(iter(homes), None)
-            found.append(Bound(groups=frozenset(scope.groups), path=path, home=home))
+            found.append(Bound(frozenset(scope.groups), path, home, labelled))
     return tuple(found)

@@ -59,7 +59,7 @@ def may_go(pod: PodDemand, machine: Machine) -> bool:
         return False
     if any(machine.labels.get(key) != value for key, value in shape.node_selector):
         return False
-    if shape.required_terms is not None and not any(
+    if shape.required_terms and not any(
         term.matches(machine.name, machine.labels) for term in shape.required_terms
     ):
         return False
@@ -119,9 +119,8 @@ def holds(
         concerned = any(
             pod.uid in placed for part in gang.groups if part.name in names for pod in part.waiting
         )
-        if required and concerned:
-            if not shares(gang, machines, assigned, names, required, levels):
-                return False
+        if required and concerned and not shares(gang, machines, assigned, names, required, levels):
+            return False
     return fits(pods, placed, machines, residents)
 
 

@@ -34,6 +34,7 @@ from spinney.meta.references import Ref
 ZONE, RACK = "zone", "rack"
 LEVELS = (ZONE, RACK)
 GPU = "nvidia.com/gpu"
+NO_PACK = Pack()
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -78,7 +79,7 @@ def group(
     shapes: Iterable[PodShape],
     least: int | None = None,
     bound: Iterable[str] = (),
-    pack: Pack = Pack(),
+    pack: Pack = NO_PACK,
     priority: int = 0,
 ) -> GroupDemand:
     """Pods are named after the group; bound ones after those that wait."""
@@ -99,7 +100,7 @@ def group(
 def gang(
     *groups: GroupDemand,
     name: str = "gang",
-    pack: Pack = Pack(),
+    pack: Pack = NO_PACK,
     configs: tuple[PackConfig, ...] = (),
     priority: int = 0,
     age: int = 0,
