@@ -16,7 +16,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import spinney
@@ -35,7 +37,7 @@ CLIENTS = 3
 LINES_SHOWN = 12
 READY_WITHIN = "45s"
 STEP_SECONDS_MOST = 60
-COLUMNS_SHOWN = 150
+END_SECONDS_MOST = 3
 
 TOO_LARGE = """\
 apiVersion: grove.io/v1alpha1
@@ -150,7 +152,9 @@ class Demo:
     def draw(self, *words: str) -> None:
         """Run a command that draws by itself."""
         self.screen.line(self._typed(words))
-        code = subprocess.run(self._command(words), **self._options(), check=False).returncode
+        code = subprocess.run(
+            self._command(words), cwd=self.folder, env=self._environment, check=False
+        ).returncode
         self.check(code == 0, f"{' '.join(words)}: exit code {code}")
 
     def asked(self, *words: str) -> str:
@@ -163,9 +167,6 @@ class Demo:
     def _command(self, words: Sequence[str]) -> list[str]:
         colour = [] if self.screen.has_colour else ["--no-color"]
         return [sys.executable, "-m", "spinney", *colour, *words]
-
-    def _options(self) -> dict[str, object]:
-        return {"cwd": self.folder, "env": self._environment}
 
     def _done(self, *words: str) -> subprocess.CompletedProcess[str]:
         try:
@@ -184,9 +185,7 @@ class Demo:
 
     def _show(self, lines: Sequence[str], most: int) -> None:
         for line in lines[:most]:
-            self.screen.line(
-                f"  {line if len(line) < COLUMNS_SHOWN else line[:COLUMNS_SHOWN] + '…'}"
-            )
+            self.screen.line(f"  {line}")
         if len(lines) > most:
             self.screen.line(f"  … and {len(lines) - most} lines more")
 
@@ -196,12 +195,21 @@ class Demo:
         """Return the processes whose environment or command holds a text of this demo's own."""
         return sorted(pid for pid in _pids() if pid != os.getpid() and _mentions(pid, marker))
 
+    def _left_behind(self) -> list[int]:
+        """Return the processes of the demo that are still there; those that end have a moment."""
+        give_up = self.clock.elapsed() + timedelta(seconds=END_SECONDS_MOST)
+        pause = threading.Event()
+        while (left := self.processes(str(self.folder))) and self.clock.elapsed() < give_up:
+            pause.wait(0.05)
+        return left
+
     def clean_up(self) -> None:
         """End everything, remove the folder, and see that nothing is left."""
         if self._data.exists():
             self._done("down")
-        left = self.processes(str(self.folder))
-        self.check(not left, f"processes are left behind: {left}")
+        left = self._left_behind()
+        told = ", ".join(f"{pid} ({_command_of(pid)})" for pid in left)
+        self.check(not left, f"processes are left behind: {told}")
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -229,6 +237,13 @@ def _mentions(pid: int, marker: str) -> bool:
     return False
 
 
+def _command_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b" ".join(words).decode("utf-8", "replace").strip()[:80]
+    return "ended"
+
+
 # The steps
 
 
@@ -254,9 +269,8 @@ def _play(demo: Demo) -> None:
     demo.run("delete", "-f", EXAMPLE)
 
 
-def _seconds(demo: Demo, began: object) -> str:
-    passed = demo.clock.elapsed() - began  # type: ignore[operator]
-    return f"{passed.total_seconds():.1f} s"
+def _seconds(demo: Demo, began: timedelta) -> str:
+    return f"{(demo.clock.elapsed() - began).total_seconds():.1f} s"
 
 
 def _serve(demo: Demo) -> None:
