@@ -123,7 +123,7 @@ def _waiting(
         see = looks.describe(scenes.ref_of(pod))
         return _link(pod, container, reason or "Waiting", told, f"wait; if it stays so, see {see}")
     told = f"cannot start: {reason}" + (f": {message}" if message else "")
-    remedy = "do what it says; it is tried again by itself"
+    remedy = "do what it says"
     return _link(pod, container, reason, told, remedy)
 
 
