@@ -97,9 +97,7 @@ def taps_of(pod: Document) -> list[Tap]:
             run=scenes.number_at(status, "restartCount"),
             is_first=index < own,
             is_only=len(list_at(pod, ["spec", "containers"])) == 1 and index >= own,
-            has_begun=not status.get("state") or "waiting" not in object_at(status, ["state"])
-            if status
-            else False,
+            has_begun=containers.has_begun(status),
         )
         for index, (container, status) in enumerate(found)
     ]

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from worlds import lines_until
 
-from spinney.cli import main
+from spinney.cli import main, reading
 from tests.server.machines import NODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,6 +215,23 @@ def test_a_container_that_restarts_is_followed_on(here, tmp_path):
     second.touch()
     process.communicate(timeout=30)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "has_begun"),
+    [
+        ({}, False),
+        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, False),
+        ({"state": {"running": {}}}, True),
+        ({"state": {"terminated": {"exitCode": 1}}}, True),
+        ({"state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 1}}}, True),
+    ],
+)
+def test_what_has_begun_has_a_log(status, has_begun):
+    document = pod("x", "true")
+    told = [{"name": "main", "restartCount": 2, **status}] if status else []
+    (tap,) = reading.taps_of({**document, "status": {"containerStatuses": told}})
+    assert tap.has_begun is has_begun
 
 
 def test_logs_say_what_is_wrong(here):

@@ -32,13 +32,17 @@ def statuses(pod: Document) -> Iterator[tuple[Document, Document]]:
                 yield container, told.get(string_at(container, ["name"]), {})
 
 
-def has_run(pod: Document) -> bool:
-    """Whether any container of a pod runs, or has ended before."""
+def has_begun(status: Document) -> bool:
+    """Whether a container runs, or has ended before, so that it may have written something."""
     paths = (["state", "running"], ["state", "terminated"], ["lastState", "terminated"])
+    return any(value_at(status, path) is not None for path in paths)
+
+
+def has_run(pod: Document) -> bool:
+    """Whether any container of a pod has begun, but for the one that waits for others."""
     return any(
-        value_at(status, path) is not None
+        has_begun(status)
         for container, status in statuses(pod)
-        for path in paths
         if string_at(container, ["name"]) != ORDER_CONTAINER
     )
 
