@@ -20,6 +20,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import spinney
 from spinney.app.real import SystemClock
@@ -66,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="spinney-demo-"))
     demo = Demo(output, folder)
     began = demo.clock.elapsed()
+    signal.signal(signal.SIGTERM, _leave)
     try:
         _play(demo)
     finally:
@@ -73,6 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
             demo.clean_up()
     demo.row("the whole demo", f"{(demo.clock.elapsed() - began).total_seconds():.0f} s")
     return demo.conclude(is_kept=arguments.keep)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Clean up when the demo is told to end, too."""
+    raise KeyboardInterrupt
 
 
 def example() -> str:
