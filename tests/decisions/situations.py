@@ -391,6 +391,8 @@ def breached() -> Told:
     for name in ("chat-0-decode-0", "chat-0-decode-1", "chat-0-decode-2"):
         world.status(name, state=ended)
     world.settle()
+    world.put("PodCliqueSet", "chat", ["spec", "template", "terminationDelay"], "4m")
+    world.wait(timedelta(seconds=48))
     return world
 
 

@@ -61,6 +61,7 @@ def refs(documents: list[Document]) -> list[Ref]:
     ]
 
 
+TIMES = st.sampled_from(["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "4m", "2562047h"])
 SCENERY = (
     groupkinds.SET,
     groupkinds.SCALING_GROUP,
@@ -82,7 +83,7 @@ def test_any_mixture_of_objects_is_told_of(data, name):
             continue
         found = sorted(places(documents[at]), key=str)
         where = data.draw(st.sampled_from(found))
-        broken = damaged(documents[at], where, data.draw(VALUES))
+        broken = damaged(documents[at], where, data.draw(st.one_of(VALUES, TIMES)))
         assert isinstance(broken, dict)
         documents[at] = broken
     unread = data.draw(st.sets(st.sampled_from(SCENERY), max_size=2))

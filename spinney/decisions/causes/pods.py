@@ -78,7 +78,7 @@ def _ending(look: Look, pod: Document) -> Link:
             below=node,
             since=due,
         )
-    if due is not None and due + timedelta(seconds=1) < look.scene.now:
+    if due is not None and look.scene.now - due > timedelta(seconds=1):
         force = looks.command("delete", scenes.ref_of(pod), " --force")
         return _link(
             pod,

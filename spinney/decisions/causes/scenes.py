@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from spinney.api import groupkinds, kinds, labels
-from spinney.meta import times
+from spinney.meta import durations, times
 from spinney.meta.documents import (
     Document,
     Json,
@@ -162,6 +162,15 @@ def instant_at(document: Json, *path: str) -> datetime | None:
     try:
         return times.parse_time(string_at(document, path))
     except ValueError:
+        return None
+
+
+def duration_at(document: Json, *path: str) -> timedelta | None:
+    """Return the duration at a path, in whole seconds; None where there is none."""
+    try:
+        found = durations.parse_duration(string_at(document, path))
+        return timedelta(seconds=found // timedelta(seconds=1))
+    except (ValueError, OverflowError):
         return None
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spinney.api import groupkinds, labels
+from spinney.decisions import deadlines
 from spinney.decisions.causes import gangs, looks, scenes
 from spinney.decisions.causes.looks import IDLE, Link, Look
+from spinney.meta import durations
 from spinney.meta.documents import Document, list_at, object_at, string_at, value_at
-from spinney.meta.references import GroupKind
+from spinney.meta.references import GroupKind, Ref
 
 _COUNTED = {"PodCliqueSet": "replicas", "PodCliqueScalingGroup": "replicas", "PodClique": "pods"}
 
@@ -40,7 +42,9 @@ def explain_set(look: Look, set_: Document) -> Link:
     there = related(groupkinds.GANG, set_, labels.PART_OF)
     below = (*(below or look.unwell(there)), *_update(set_))
     below = (*below, *_topology(set_, below))
-    return _counted(set_, "availableReplicas", "available", below, bool(cliques or groups or there))
+    return _counted(
+        look, set_, "availableReplicas", "available", below, bool(cliques or groups or there)
+    )
 
 
 def explain_group(look: Look, group: Document) -> Link:
@@ -54,7 +58,7 @@ def explain_group(look: Look, group: Document) -> Link:
     unplaced = gangs.unplaced(look, cliques)
     own = _beside(look.unwell(cliques), unplaced)
     below = (*looks.complaints(group), *unplaced, *own)
-    return _counted(group, "availableReplicas", "available", below, bool(cliques))
+    return _counted(look, group, "availableReplicas", "available", below, bool(cliques))
 
 
 def _beside(links: Iterable[Link], unplaced: tuple[Link, ...]) -> tuple[Link, ...]:
@@ -72,14 +76,14 @@ def explain_clique(look: Look, clique: Document) -> Link:
     there = look.scene.related(groupkinds.POD, clique, labels.PODCLIQUE)
     unplaced = gangs.unplaced(look, (clique,))
     if unplaced:
-        return _counted(clique, "readyReplicas", "ready", unplaced, bool(there))
+        return _counted(look, clique, "readyReplicas", "ready", unplaced, bool(there))
     missing = gangs.missing_pods(look, clique)
     unwell = look.unwell(there)
     if missing is not None:
         own = missing.below or (missing,)
         unwell = (*own, *(link for link in unwell if link not in own))
     below = (*(() if missing is not None else looks.complaints(clique)), *unwell)
-    return _counted(clique, "readyReplicas", "ready", below, bool(there))
+    return _counted(look, clique, "readyReplicas", "ready", below, bool(there))
 
 
 def _common(document: Document) -> Link | None:
@@ -102,7 +106,12 @@ def _common(document: Document) -> Link | None:
 
 
 def _counted(
-    document: Document, counter: str, word: str, below: tuple[Link, ...], has_parts: bool
+    look: Look,
+    document: Document,
+    counter: str,
+    word: str,
+    below: tuple[Link, ...],
+    has_parts: bool,
 ) -> Link:
     """Tell how many of an object's parts are as they should be, and what the others lack."""
     wanted = scenes.number_at(document, "spec", "replicas")
@@ -116,7 +125,7 @@ def _counted(
     told = f"{there} of {wanted} {noun} are {word}"
     if breached.get("status") == "True":
         reason = "MinAvailableBreached"
-        told = f"{told}, fewer than it needs, and it once had enough"
+        told = f"{told}, fewer than it needs, and it once had enough{_countdown(look, document)}"
     elif is_enough:
         reason, told = "NotWhole", f"{told}, but not all of it is as it should be"
     if not below and has_parts:
@@ -131,6 +140,31 @@ def _counted(
         remedy=remedy,
         below=below,
     )
+
+
+def _countdown(look: Look, document: Document) -> str:
+    """Return when a breach ends in gang termination, "" where it never does (rule 4.1)."""
+    part_of = scenes.label(document, labels.PART_OF)
+    ref = Ref(kind=groupkinds.SET, namespace=scenes.namespace_of(document), name=part_of)
+    set_ = look.scene.get(ref) or {}
+    template = object_at(set_, ["spec", "template"])
+    since = scenes.transition(scenes.condition(document, "MinAvailableBreached"))
+    delay = scenes.duration_at(template, "terminationDelay")
+    if delay is None or since is None or value_at(set_, ["spec", "workloadType"]) == "Training":
+        return ""
+    group = scenes.label(document, labels.SCALING_GROUP) or scenes.name_of(document)
+    for config in scenes.objects_at(template, "podCliqueScalingGroups"):
+        index = scenes.label(document, labels.SET_REPLICA_INDEX)
+        if group == f"{part_of}-{index}-{string_at(config, ['name'])}":
+            own = scenes.duration_at(config, "terminationDelay")
+            delay = delay if own is None else own
+    try:
+        left = deadlines.left(since, delay, look.scene.now)
+    except OverflowError:
+        return ""
+    if not left:
+        return "; it is being torn down and built anew"
+    return f"; gang termination in {durations.format_duration(left)} unless it recovers"
 
 
 def _nothing_made(document: Document) -> str:
