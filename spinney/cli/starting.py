@@ -203,7 +203,7 @@ def _tell(
     if holder.durability == "memory":
         kept = "kept in memory: gone when it ends"
     up = output.painted(f"Spinney {spinney.__version__} is up at {holder.address}", BOLD)
-    example = "examples/one-pod.yaml" if os.path.exists("examples/one-pod.yaml") else "FILE"
+    example = "examples/serving.yaml" if os.path.exists("examples/serving.yaml") else "FILE"
     for line in (
         f"{up} (process {holder.pid})",
         f"  data         {folder.root} ({kept})",
@@ -211,9 +211,9 @@ def _tell(
         f"  log          {folder.log}",
         f"  nodes        {_told_nodes(holder.nodes)}",
         "Try:",
-        f"  {command} apply -f {example}",
-        f"  {command} get all -A",
-        f"  KUBECONFIG=$({command} kubeconfig) kubectl get namespaces",
+        f"  {command} apply -f {example}   # then: tree -w, why, logs -f serving",
+        f"  {command} tree -A   # what there is, where it runs, and why something does not",
+        f"  KUBECONFIG=$({command} kubeconfig) kubectl get podcliquesets -A",
         f"  {command} down",
     ):
         output.line(line)
