@@ -75,9 +75,7 @@ async def _prepared(folder: Path, isolation: Isolation) -> tuple[float, float, f
         moments.append(time.perf_counter())
     finally:
         await runtime.close()
-    first, second, third = (
-        after - before for before, after in itertools.pairwise(moments)
-    )
+    first, second, third = (after - before for before, after in itertools.pairwise(moments))
     return first, second, third
 
 
