@@ -202,7 +202,8 @@ def test_one_port_is_had_once_on_a_node_whatever_else_its_pods_ask() -> None:
 
 def test_any_pods_of_a_group_will_do_though_they_differ() -> None:
     """A template has changed; two of three are needed on one node, and the first two do not fit."""
-    group = small.group("g", [small.shape(2), small.shape(2), small.shape(0)], least=2)
+    other = small.shape(0, host_ports=(HostPort(port=80),))
+    group = small.group("g", [small.shape(2), small.shape(2), other], least=2)
     gang = small.gang(group, pack=Pack(required_key=HOSTNAME))
     outcome = placing.place(small.cluster([small.machine("n", 2)]), gang, LEVELS)
     assert nodes(outcome) == {"n": 2}
@@ -245,3 +246,34 @@ def test_bindings_are_told_by_pod_with_its_uid() -> None:
         ("g-0", "uid-g-0"),
         ("g-1", "uid-g-1"),
     ]
+
+
+def test_a_broader_label_that_is_required_is_not_missed_for_a_narrower_one() -> None:
+    gang = pods(1, pack=Pack(required_key=ZONE, preferred_key=HOSTNAME))
+    assert isinstance(placing.place(small.cluster([small.machine("n")]), gang, LEVELS), Refusal)
+
+
+def test_more_pods_go_where_their_gang_is_before_they_spread() -> None:
+    group = small.group("g", [small.shape()] * 3, bound=["n10"])
+    gang = small.gang(group, pack=Pack(preferred_key=RACK))
+    cluster = filled(racks([3], [2]), n10=1)
+    assert nodes(placing.place(cluster, gang, LEVELS)) == {"n00": 2, "n10": 1}
+
+
+def test_the_search_stays_where_bound_pods_are() -> None:
+    """Another rack would do, but for the pod that runs."""
+    running = small.group("r", [], bound=["n10"])
+    gang = small.gang(*CROSSED, running, pack=Pack(required_key=RACK))
+    outcome = placing.place(small.cluster(racks([6, 8], [6, 6])), gang, LEVELS)
+    assert isinstance(outcome, Refusal)
+    assert outcome.is_proven
+
+
+def test_configs_that_share_a_group_hold_both() -> None:
+    groups = [small.group(name, [small.shape()]) for name in "abc"]
+    configs = tuple(
+        PackConfig(name=names, group_names=tuple(names), pack=Pack(required_key=RACK))
+        for names in ("ab", "bc")
+    )
+    gang = small.gang(*groups, configs=configs)
+    assert nodes(placing.place(small.cluster(racks([4], [1])), gang, LEVELS)) == {"n00": 3}

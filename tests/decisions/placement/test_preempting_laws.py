@@ -153,6 +153,16 @@ def test_of_one_priority_the_gang_of_fewer_pods_goes() -> None:
     assert found.victims == (small.gang_ref("one"),)
 
 
+def test_the_cheap_are_spared_where_the_dear_must_go_anyhow() -> None:
+    cluster = one_machine(
+        small.resident("a", small.shape(1), whole="cheap"),
+        small.resident("b", small.shape(3), priority=1, whole="dear"),
+    )
+    found = preempting.victims(cluster, asking(3), LEVELS)
+    assert found is not None
+    assert found.victims == (small.gang_ref("dear"),)
+
+
 def test_of_equals_the_younger_goes() -> None:
     cluster = one_machine(
         small.resident("a", small.shape(2), whole="old", age=1),
