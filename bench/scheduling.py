@@ -161,8 +161,8 @@ async def _placed(world: World, size: int, key: str) -> str:
     where = f"within one {key}" if key else "anywhere"
     return (
         f"{PODS} pods in gangs of {size:>4}, {where:<16}: {took:5.2f} s, "
-        f"{PODS / took:6.0f} pods/s, {1e3 * cpu / PODS:.2f} ms CPU and {writes / PODS:.2f} writes "
-        f"a pod, longest stall {_told(stall)}"
+        f"{PODS / took:5.0f} pods/s, {PODS / cpu:5.0f} a second of CPU, {writes / PODS:.2f} "
+        f"writes a pod, longest stall {_told(stall)}"
     )
 
 

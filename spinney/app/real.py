@@ -21,7 +21,7 @@ class SystemClock:
 
     def elapsed(self) -> timedelta:
         """Return monotonic time."""
-        return timedelta(microseconds=time.monotonic_ns() // 1000)
+        return timedelta(0, 0, time.monotonic_ns() // 1000)
 
     async def sleep(self, duration: timedelta) -> None:
         """Wait."""

@@ -7,8 +7,10 @@ Each set replica runs one revision; its base PodGang is labelled with it before 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -88,7 +90,7 @@ def decide(seen: Observation) -> Decision:
     target = set_.status.current_generation_hash
     if not target or not revisions.is_generation_hash(target, set_.spec.template):
         return _note_template(seen)
-    plan = _planned_for(seen)
+    plan = _plan_of(seen)
     fate = fate_of(seen)
     plan.tear_down(fate)
     plan.remove_excess()
@@ -98,7 +100,7 @@ def decide(seen: Observation) -> Decision:
         intent = reporting.document(status, set_status.COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
     return Decision(
-        actions=tuple(plan.actions[:ACTIONS_MAX]),
+        actions=tuple(plan.actions),
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
         wake_after=fate.wake_after,
         reasons=tuple(plan.reasons),
@@ -131,6 +133,13 @@ def _by_name(
     return groups, cliques
 
 
+def _plan_of(seen: Observation) -> _Plan:
+    """Return the plan for an observation, the one that was made to see who holds its names."""
+    if _asked_for and _asked_for[0].seen is seen:
+        return _asked_for.pop()
+    return _planned_for(seen)
+
+
 def _planned_for(seen: Observation) -> _Plan:
     plan = _Plan(seen)
     plan.make_surroundings()
@@ -145,7 +154,16 @@ def about_to_make(seen: Observation) -> tuple[Ref, ...]:
     set_ = seen.set_
     if not set_.status.current_generation_hash:
         return ()
-    return tuple(_planned_for(seen).made[:ACTIONS_MAX])
+    plan = _planned_for(seen)
+    _asked_for[:] = [plan]
+    return tuple(plan.made[:ACTIONS_MAX])
+
+
+_asked_for: list[_Plan] = []
+"""The plan `about_to_make` made last, until `decide` takes it: of a large set it is dear to make.
+
+It is of use only where the observation is that very one, as it is where nobody holds the names.
+"""
 
 
 def ref_of(set_: PodCliqueSet) -> Ref:
@@ -249,7 +267,7 @@ class _Plan:
     def __init__(self, seen: Observation) -> None:
         self.seen = seen
         self.set_ = seen.set_
-        self._creates: dict[GroupKind, list[Action]] = {kind: [] for kind in _MADE}
+        self._creates: dict[GroupKind, list[Callable[[], Create]]] = {kind: [] for kind in _MADE}
         self._names: dict[GroupKind, list[Ref]] = {kind: [] for kind in _MADE}
         self._told: list[Action] = []
         self._changes: list[Action] = []
@@ -271,7 +289,7 @@ class _Plan:
         target = self.set_.status.current_generation_hash
         self._known = {target, *map(revisions.hash_of, seen.revisions)}
         self._lost: set[str] = set()
-        self._wanted: dict[GroupKind, set[str]] = {}
+        self._wanted: defaultdict[GroupKind, set[str]] = defaultdict(set)
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
         for _, metadata in _strangers(seen):
@@ -303,21 +321,32 @@ class _Plan:
 
     @property
     def actions(self) -> list[Action]:
-        """Everything that is to be done, in order: what is alike stands together."""
-        creates = [action for kind in _MADE for action in self._creates[kind]]
-        return [*self._told, *self.sharing.actions, *creates, *self._changes]
+        """The first of what is to be done, in order: what is alike stands together.
+
+        Documents are made here, for no more than are asked for at a time.
+        """
+        first = [*self._told, *self.sharing.actions]
+        creates = [create for kind in _MADE for create in self._creates[kind]]
+        made = [create() for create in creates[: max(0, ACTIONS_MAX - len(first))]]
+        return [*first, *made, *self._changes][:ACTIONS_MAX]
 
     def _want(self, kind: GroupKind, name: str) -> bool:
         """Note that an object is wanted; returns whether it has to be made."""
-        self._wanted.setdefault(kind, set()).add(name)
+        self._wanted[kind].add(name)
+        if kind in self._there and name in self._there[kind]:
+            return False
         if kind in _SHARE and self.seen.shared.holders:
             return False
-        return name not in self._there.get(kind, {}) and (kind, name) not in self._held
+        return (kind, name) not in self._held
 
     def _create(
-        self, kind: GroupKind, document: Document, name: str, needs: tuple[Ref, ...] = ()
+        self,
+        kind: GroupKind,
+        document: Callable[[], Document],
+        name: str,
+        needs: tuple[Ref, ...] = (),
     ) -> None:
-        self._creates[kind].append(Create(document=document, needs=needs))
+        self._creates[kind].append(lambda: Create(document=document(), needs=needs))
         ref = Ref(kind=kind, namespace=self.set_.metadata.namespace, name=name)
         self._names[kind].append(ref)
         self.reasons.append(f"{kind.kind} {name} is missing")
@@ -343,7 +372,7 @@ class _Plan:
             )
         for kind, name, document in wanted:
             if self._want(kind, name):
-                self._create(kind, document(set_), name)
+                self._create(kind, partial(document, set_), name)
 
     def share(self) -> None:
         """Make the claims that pods of the whole set share."""
@@ -362,7 +391,7 @@ class _Plan:
         kept = {revisions.hash_of(item): item for item in self.seen.revisions}
         if target not in kept:
             number = max((item.revision for item in self.seen.revisions), default=0) + 1
-            document = revisions.document(self.set_, target, number)
+            document = partial(revisions.document, self.set_, target, number)
             self._create(
                 groupkinds.REVISION, document, revisions.name(self.set_.metadata.name, target)
             )
@@ -417,13 +446,18 @@ class _Plan:
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
         if self._want(groupkinds.GANG, name):
-            members = tuple(layout.base_places(index, self._group_replicas))
-            self._make_gang(set_, name, members, self.running[index])
+            members = partial(layout.base_places, index, self._group_replicas)
+            document = partial(self._gang, set_, name, members, self.running[index])
+            self._create(groupkinds.GANG, document, name)
 
-    def _make_gang(
-        self, set_: PodCliqueSet, name: str, members: Sequence[CliquePlace], revision: str
-    ) -> None:
-        template = set_.spec.template
+    def _gang(
+        self,
+        set_: PodCliqueSet,
+        name: str,
+        places_of: Callable[[], Iterable[CliquePlace]],
+        revision: str,
+    ) -> Document:
+        template, members = set_.spec.template, tuple(places_of())
         spec = gang_documents.spec(
             template,
             members,
@@ -433,14 +467,14 @@ class _Plan:
         )
         carried = gang_documents.gang_labels(set_, template, revision, self.seen.settings)
         annotations = gang_documents.gang_annotations(set_, spec)
-        document = gang_documents.podgang(set_, name, spec, carried, annotations)
-        self._create(groupkinds.GANG, document, name)
+        return gang_documents.podgang(set_, name, spec, carried, annotations)
 
     def _make_service(self, index: int) -> None:
         set_ = self.set_
         name = names.headless_service(set_.metadata.name, index)
         if self._want(groupkinds.SERVICE, name):
-            self._create(groupkinds.SERVICE, supporting.headless_service(set_, index), name)
+            document = partial(supporting.headless_service, set_, index)
+            self._create(groupkinds.SERVICE, document, name)
             return
         there = self._there[groupkinds.SERVICE].get(name)
         wanted = set_.spec.template.headless_service_config.publish_not_ready_addresses
@@ -452,7 +486,7 @@ class _Plan:
         config = place.config
         replicas = config.replicas
         if self._want(groupkinds.SCALING_GROUP, place.name):
-            document = clique_documents.scaling_group(set_, place)
+            document = partial(clique_documents.scaling_group, set_, place)
             gang = self._base_gang(place.set_replica_index)
             self._create(groupkinds.SCALING_GROUP, document, place.name, (gang,))
         else:
@@ -462,18 +496,18 @@ class _Plan:
         for copy in range(config.min_available, replicas):
             name = place.gang(copy)
             if self._want(groupkinds.GANG, name):
-                members = tuple(places.grouped_places(place, [copy]))
-                self._make_gang(set_, name, members, "")
+                members = partial(places.grouped_places, place, [copy])
+                self._create(groupkinds.GANG, partial(self._gang, set_, name, members, ""), name)
         if config.scale_config is not None:
-            document = supporting.autoscaler(
+            wanted = supporting.autoscaler(
                 set_, groupkinds.SCALING_GROUP.kind, place.name, config.scale_config
             )
-            self._make_autoscaler(place.name, document)
+            self._make_autoscaler(place.name, wanted)
 
     def _make_clique(self, set_: PodCliqueSet, place: CliquePlace) -> None:
         is_missing = self._want(groupkinds.CLIQUE, place.name)
         if is_missing and self.running[place.set_replica_index] in self._known:
-            document = clique_documents.podclique(set_, set_.spec.template, place)
+            document = partial(clique_documents.podclique, set_, set_.spec.template, place)
             gang = self._base_gang(place.set_replica_index)
             self._create(groupkinds.CLIQUE, document, place.name, (gang,))
         clique = places.clique_of(set_.spec.template, place.clique)
@@ -485,12 +519,12 @@ class _Plan:
             merge: Document = {"spec": {"autoScalingConfig": encoded}}
             self._patch(groupkinds.CLIQUE, there.metadata, merge, "its template says otherwise")
         if config is not None:
-            document = supporting.autoscaler(set_, groupkinds.CLIQUE.kind, place.name, config)
-            self._make_autoscaler(place.name, document)
+            wanted = supporting.autoscaler(set_, groupkinds.CLIQUE.kind, place.name, config)
+            self._make_autoscaler(place.name, wanted)
 
     def _make_autoscaler(self, name: str, document: Document) -> None:
         if self._want(groupkinds.AUTOSCALER, name):
-            self._create(groupkinds.AUTOSCALER, document, name)
+            self._create(groupkinds.AUTOSCALER, lambda: document, name)
             return
         there = self._there[groupkinds.AUTOSCALER].get(name)
         if isinstance(there, HorizontalPodAutoscaler):
@@ -511,7 +545,7 @@ class _Plan:
     def remove_excess(self) -> None:
         """Take away what belongs to no replica: highest set replicas first."""
         for kind in _TAKEN_AWAY:
-            wanted = self._wanted.get(kind, set())
+            wanted = self._wanted[kind]
             there = self._there.get(kind, {})
             for name in sorted(there.keys() - wanted, reverse=True):
                 metadata = getattr(there[name], "metadata", None)

@@ -28,7 +28,7 @@ class GroupStanding(Record):
     """How many of them must have a node before the gang may run."""
 
     waiting: tuple[Pod, ...] = ()
-    """Those that may be placed now, sorted by name."""
+    """Those that may be placed now, as the gang names them."""
 
     placed: tuple[Pod, ...] = ()
     """Those that have a node, or are being given one, and stay."""

@@ -117,27 +117,27 @@ class Runner:
     def _changed(self, ref: Ref, change: Change) -> None:
         if not self._is_running:
             return
-        now = self._clock.elapsed()
-        name = self._controller.name
         for key in self._expectations.met(ref):
-            self._add(key, now)
+            self._add(key)
         if change is Change.BOOKMARK:
             return
         if ref.kind == self._controller.kind and self._is_of_concern(ref):
-            self._metrics.count("spinney_wakeups_total", name, ref.kind.kind)
-            self._add(ref, now)
+            self._wake(ref, ref.kind)
         for kind, memory in self._memories:
             if kind == ref.kind:
                 for key in memory.changed(ref, change):
-                    self._metrics.count("spinney_wakeups_total", name, ref.kind.kind)
-                    self._add(key, now)
+                    self._wake(key, kind)
 
     def _is_of_concern(self, ref: Ref) -> bool:
         judge = self._controller.is_of_concern
         return judge is None or judge(self._reader, ref)
 
-    def _add(self, key: Ref, now: timedelta) -> None:
-        self.queue.add(key, now)
+    def _wake(self, key: Ref, by: GroupKind) -> None:
+        self._metrics.count("spinney_wakeups_total", self._controller.name, by.kind)
+        self._add(key)
+
+    def _add(self, key: Ref) -> None:
+        self.queue.add(key, self._clock.elapsed())
         self._quiet.clear()
         self._bell.set()
 

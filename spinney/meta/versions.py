@@ -67,6 +67,9 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
     node: str
     """The node a pod is bound to: `spec.nodeName`."""
 
+    is_marked: bool = False
+    """Whether it is to be deleted: `metadata.deletionTimestamp`."""
+
     _document: Document | None = None
     _views: dict[type[Record], Record] | None = None
 
@@ -126,6 +129,7 @@ def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
         labels=strings(labels) if labels else _NO_LABELS,
         owners=_owner_uids(metadata) if owners else (),
         node=string_at(document, _NODE_PATH),
+        is_marked=bool(metadata.get(_MARK)),
         _document=document,
     )
     _decoded.note(stored)
@@ -140,6 +144,7 @@ _METADATA_PATH = ("metadata",)
 _NODE_PATH = ("spec", "nodeName")
 _OWNERS = ("ownerReferences",)
 _UID_PATH = ("uid",)
+_MARK = "deletionTimestamp"
 
 
 class _Owner(Record):
@@ -149,6 +154,7 @@ class _Owner(Record):
 class _Metadata(Record):
     labels: Mapping[str, str] = _NO_LABELS
     owner_references: tuple[_Owner, ...] = ()
+    deletion_timestamp: str = ""
 
 
 class _Spec(Record):
@@ -182,6 +188,7 @@ def stored_from_body(ref: Ref, uid: str, version: int, body: bytes) -> Stored:
         labels=metadata.labels or _NO_LABELS,
         owners=tuple(owner.uid for owner in metadata.owner_references),
         node=envelope.spec.node_name,
+        is_marked=bool(metadata.deletion_timestamp),
     )
 
 
@@ -200,4 +207,5 @@ def _stored_from_odd_body(ref: Ref, uid: str, version: int, body: bytes) -> Stor
         labels=strings(metadata.get("labels")) or _NO_LABELS,
         owners=_owner_uids(metadata),
         node=string_at(document, _NODE_PATH),
+        is_marked=bool(metadata.get(_MARK)),
     )

@@ -45,7 +45,7 @@ class GarbageCollector:
         self._store.attach(None, self._store.version, self)
         for kind in self._catalog.stored():
             for stored in self._store.list(kind.stored_kind):
-                if stored.owners or _may_be_marked(stored):
+                if stored.owners or stored.is_marked:
                     self.looks.note(stored.ref)
 
     def deliver(self, events: Sequence[Event]) -> None:
@@ -56,7 +56,7 @@ class GarbageCollector:
             if event.change is Change.DELETED:
                 self._note_gone(stored, had)
                 continue
-            if _may_be_marked(stored) or (stored.owners != had and self._has_lost_owners(stored)):
+            if stored.is_marked or (stored.owners != had and self._has_lost_owners(stored)):
                 self.looks.note(stored.ref)
             self._note_waiting((*had, *stored.owners))
 
@@ -93,7 +93,7 @@ class GarbageCollector:
             await self._check_owners(kind, stored, found)
             return
         committed = self._store.get(ref)
-        if committed is None or not _may_be_marked(committed):
+        if committed is None or not committed.is_marked:
             raise requests.modified(kind, ref.name)
         if marking.ORPHAN in found.finalizers:
             await self._orphan_dependents(kind, stored)
@@ -172,7 +172,7 @@ class GarbageCollector:
             held = self._store.head(forms.ref_of(kind, namespace, owner.name))
             if held is None or held.uid != owner.uid:
                 lost.append(owner.uid)
-            elif not _may_be_marked(held):
+            elif not held.is_marked:
                 solid.append(owner.uid)
             else:
                 theirs = belongings.belongings_of(held)
@@ -218,8 +218,3 @@ class GarbageCollector:
             return belongings.without_finalizer(document, finalizer)
 
         await self._registry.amend(kind, stored.ref.namespace, stored.ref.name, released, _REQUEST)
-
-
-def _may_be_marked(stored: Stored) -> bool:
-    """Whether an object may be about to go; cheap, and sure where it says no."""
-    return b'"deletionTimestamp"' in stored.body

@@ -163,4 +163,6 @@ def closing() -> MethodNotAllowed:
 
 def without_status(kind: Kind, document: Document) -> Document:
     """Return a document without a status its writer may not give."""
-    return document if brings_status(kind) else without(document, ("status",))
+    if "status" not in document or brings_status(kind):
+        return document
+    return without(document, ("status",))

@@ -148,6 +148,8 @@ class Placer:
             outcome = placing.place(cluster, demand, levels)
         if isinstance(outcome, Placement):
             self._place(turn, outcome)
+            if outcome.bindings:
+                self._teller.emit_not_honoured(whole, demand)
         elif self._make_room(whole, demand, outcome, levels):
             self.refused[whole] = turn
             self._metrics.count("spinney_placements_total", "waits")

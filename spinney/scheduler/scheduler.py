@@ -163,7 +163,8 @@ class Scheduler:
             await self._work()
             if self._binder.crash is not None:
                 raise self._binder.crash
-            self._ready.set()
+            if not len(self._line):
+                self._ready.set()
             if self.is_quiet:
                 self._quiet.set()
             await self._bell.wait()

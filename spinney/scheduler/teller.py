@@ -16,6 +16,7 @@ from spinney.api.core.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.decisions import schedulability
 from spinney.decisions.actions import Emit
+from spinney.decisions.placement.demands import GangDemand
 from spinney.decisions.schedulability import Opinion
 from spinney.engine.recorder import Recorder
 from spinney.engine.verdicts import Failure
@@ -31,6 +32,7 @@ from spinney.scheduler.ledger import Ledger
 
 FAILED: Final = "FailedScheduling"
 SCHEDULED: Final = "Scheduled"
+NOT_HONOURED: Final = "NotHonoured"
 SETTLES_WITHIN: Final = timedelta(milliseconds=100)
 """How long a refusal must stand before it is written down: many are over by then."""
 
@@ -141,6 +143,14 @@ class Teller:
     def emit_placed(self, about: Ref, note: str) -> None:
         """Tell that something got its place."""
         self._emit(about, "Normal", SCHEDULED, note)
+
+    def emit_not_honoured(self, about: Ref, demand: GangDemand) -> None:
+        """Tell of what pods ask of their place that nobody here looks at."""
+        pods = (pod for group in demand.groups for pod in group.waiting)
+        fields = sorted({field for pod in pods for field in pod.not_honoured})
+        if fields:
+            note = f"placed without regard to {', '.join(fields)}: this scheduler has no such rule"
+            self._emit(about, "Warning", NOT_HONOURED, note)
 
     def _emit(self, about: Ref, type_: str, reason: str, note: str) -> None:
         """Tell it in an event: one of a kind an object, which counts."""

@@ -17,6 +17,7 @@ from spinney.app.datafolder import DataFolder, Held
 from spinney.app.embedded import Options
 from spinney.app.listeners import BadAddress, PortTaken
 from spinney.meta.documents import string_at
+from spinney.nodes.fleet import shapes
 from spinney.ports import Identity
 from spinney.testing.clock import ManualClock
 from spinney.testing.entropy import SeededEntropy
@@ -166,3 +167,30 @@ def test_a_world_that_cannot_listen_holds_nothing(tmp_path, host, error):
 )
 def test_what_only_this_machine_reaches_is_known(host, is_ours):
     assert listeners.is_loopback(host) is is_ours
+
+
+def test_a_world_is_ready_once_its_nodes_are_there(tmp_path):
+    async def test(world, _clock):
+        checks = world._grounds.checks
+        assert checks["simulated-nodes"]() == "simulated nodes are not all there yet"
+        assert checks["scheduler"]() == "the scheduler has not looked at everything yet"
+        await world.wait_ready()
+        assert [checks[name]() for name in ("simulated-nodes", "scheduler")] == ["", ""]
+        kinds = {kind.names.kind: kind for kind in world.world.catalog}
+        node = world.world.registry.get(kinds["Node"], "", "sim-2").document()
+        assert node["status"]["capacity"]["cpu"] == "4"
+        assert world.holder.nodes == ("sim:3,cpu=4",)
+
+    nodes = shapes.parse(["sim:3,cpu=4"])
+    within(tmp_path, test, Options(port=0, durability="memory", nodes=nodes))
+
+
+def test_a_world_without_nodes_leaves_pods_to_others(tmp_path):
+    async def test(world, _clock):
+        await world.wait_ready()
+        assert world._grounds.scheduler is None
+        names = [runner.name for runner in world._manager.runners]
+        assert "node-loss" not in names
+        assert "podcliqueset" in names
+
+    within(tmp_path, test, Options(port=0, durability="memory", nodes=shapes.parse(["none"])))

@@ -42,10 +42,11 @@ def test_what_was_written_is_seen_as_what_was_loaded(document: Document, version
     loaded = stored_from_body(REF, written.uid, version, written.body)
     assert seen(written, Pod) == seen(loaded, Pod)
     assert same(written.document(), loaded.document())
-    assert (written.labels, written.owners, written.node) == (
+    assert (written.labels, written.owners, written.node, written.is_marked) == (
         loaded.labels,
         loaded.owners,
         loaded.node,
+        loaded.is_marked,
     )
 
 

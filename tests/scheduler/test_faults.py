@@ -23,6 +23,7 @@ from tests.scheduler.worlds import (
     node,
     packed,
     pod,
+    priority_class,
     set_of,
 )
 
@@ -68,15 +69,7 @@ def test_a_gang_bound_in_part_is_completed_before_anybody_else_is_placed() -> No
     """Two of four are bound when the scheduler dies. Another, more important, waits already."""
 
     async def story(site: Site) -> None:
-        await site.create(
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": "high"},
-                "value": 100,
-                "preemptionPolicy": "Never",
-            }
-        )
+        await site.create(priority_class("high", 100, "Never"))
         await site.join(node("one", gpus=4))
         async with site.running():
             await site.apply(PAIR)
@@ -254,6 +247,35 @@ def test_a_pod_is_bound_once_however_late_that_is_seen() -> None:
             await site.rest()
         binds = [name for verb, name in network.calls if verb == "bind"]
         assert len(binds) == len(set(binds)) == 4
+
+    at_site(story)
+
+
+def test_room_whose_bind_was_not_answered_is_given_to_nobody_else() -> None:
+    """The binds took, their answers were lost, and the view is seconds old: it looks free."""
+
+    async def story(site: Site) -> None:
+        await site.create(priority_class("high", 100, "Never"))
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        lost: set[str] = set()
+
+        def lose(verb: str, name: str) -> BaseException | None:
+            if verb != "bind" or name in lost:
+                return None
+            lost.add(name)
+            return TimeoutError()
+
+        network.after = lose
+        late = msgspec.structs.replace(PERFECT, late_most=timedelta(seconds=3))
+        async with site.running(), site.lagging_scheduling(late, writer=network):
+            await site.create(pod("other"))
+            await site.apply(set_of("it", [clique("a", 2), clique("b", 2)], priority_class="high"))
+            await site.until(lambda: len(site.waiting()) == 5, MINUTE)
+            await site.rest()
+            await site.join(node("one", gpus=4))
+            await site.until(lambda: len(site.places("it")) == 4, MINUTE)
+            await site.rest()
+            assert "other" not in site.places()
 
     at_site(story)
 

@@ -201,6 +201,21 @@ def test_only_pods_of_its_own_name_are_placed_where_names_are_given() -> None:
     at_site(story)
 
 
+def test_what_is_asked_and_not_looked_at_is_said() -> None:
+    async def story(site: Site) -> None:
+        await site.join(node("one"))
+        term: Json = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+        apart: Json = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        async with site.scheduling() as scheduler:
+            await site.create(pod("alone", affinity={"podAntiAffinity": apart}), pod("other"))
+            await site.until(lambda: len(site.places()) == 2, MINUTE)
+            await scheduler.settle()
+            (event,) = site.events("NotHonoured")
+            assert "spec.affinity.podAntiAffinity" in str(event["message"])
+
+    at_site(story)
+
+
 def test_a_gated_pod_is_left_alone() -> None:
     async def story(site: Site) -> None:
         await site.join(node("one"))

@@ -17,6 +17,9 @@ POOLS_MAX = 96
 """How many pools are kept; the one that was not asked for longest goes first."""
 
 _LOG_MAX_LEAST = 1_000
+_BEYOND_ALL = 2**63
+_PRIORITIES_MAX = 8
+"""For how many priorities the other clusters are kept."""
 
 V = TypeVar("V", Pool, Tally)
 
@@ -40,7 +43,9 @@ class Cluster:
         self._priorities: dict[int, int] = {}
         """How many residents have which priority."""
 
-        self._emptied: Cluster | None = None
+        self._others: dict[int, Cluster] = {}
+        """For a priority, the same machines without the gangs below it and what is leaving."""
+
         self._machine_count = 0
         self._pools: dict[tuple[PodShape, Path], Pool] = {}
         self._tallies: dict[tuple[PodShape, Path], Tally] = {}
@@ -58,8 +63,8 @@ class Cluster:
             return
         self._machine_count += spot.machine is None
         spot.settle(machine)
-        if self._emptied is not None:
-            self._emptied.put_machine(machine)
+        for other in self._others.values():
+            other.put_machine(machine)
         self._changed(machine.name)
 
     def remove_machine(self, name: str) -> None:
@@ -70,8 +75,8 @@ class Cluster:
         self._machine_count -= 1
         spot.settle(None)
         self._sweep(spot)
-        if self._emptied is not None:
-            self._emptied.remove_machine(name)
+        for other in self._others.values():
+            other.remove_machine(name)
         self._changed(name)
 
     def put_resident(self, node: str, resident: Resident) -> None:
@@ -84,6 +89,8 @@ class Cluster:
         self._priorities[resident.priority] = self._priorities.get(resident.priority, 0) + 1
         if resident.is_leaving:
             self._leaving.add(resident.uid)
+        for priority, other in self._others.items():
+            self._follow(other, priority, node, resident)
         self._changed(node)
 
     def remove_resident(self, uid: str) -> None:
@@ -102,6 +109,12 @@ class Cluster:
         if not self._wholes[whole]:
             del self._wholes[whole]
         spot.drop(uid)
+        for priority, other in self._others.items():
+            if uid in other._homes:
+                other.remove_resident(uid)
+                if resident.priority >= priority and not self._is_at_least(whole, priority):
+                    for member in self._wholes.get(whole, ()):
+                        other.remove_resident(member)
         self._sweep(spot)
         self._changed(node)
 
@@ -177,12 +190,47 @@ class Cluster:
 
     @property
     def emptied(self) -> Cluster:
-        """The same machines with nothing on them, kept up to date too: what could ever fit."""
-        if self._emptied is None:
-            self._emptied = Cluster()
+        """The same machines with nothing on them: what could ever fit."""
+        return self.at_least(_BEYOND_ALL)
+
+    def at_least(self, priority: int) -> Cluster:
+        """Return the same machines with only the gangs of a priority, or of a higher one.
+
+        A gang is as important as its most important pod. What is leaving is not there. It is kept
+        up to date from then on; nobody else may change it.
+        """
+        other = self._others.get(priority)
+        if other is None:
+            other = Cluster()
             for machine in self.machines:
-                self._emptied.put_machine(machine)
-        return self._emptied
+                other.put_machine(machine)
+            for node, resident in self.residents():
+                self._follow(other, priority, node, resident)
+            if len(self._others) >= _PRIORITIES_MAX:
+                del self._others[next(iter(self._others))]
+            self._others[priority] = other
+        return other
+
+    def _follow(self, other: Cluster, priority: int, node: str, resident: Resident) -> None:
+        """Let another cluster have a resident, if its gang is important enough."""
+        if resident.is_leaving:
+            return
+        if resident.whole in other._wholes:
+            other.put_resident(node, resident)
+        elif resident.priority >= priority:
+            for member in self.members(resident.whole):
+                if not member.is_leaving:
+                    other.put_resident(self._homes[member.uid], member)
+
+    def _is_at_least(self, whole: Ref, priority: int) -> bool:
+        return any(
+            member.priority >= priority and not member.is_leaving for member in self.members(whole)
+        )
+
+    def members(self, whole: Ref) -> Iterator[Resident]:
+        """Yield the pods of a gang, in no order."""
+        for uid in self._wholes.get(whole, ()):
+            yield self._spots[self._homes[uid]].residents[uid]
 
     def pool(self, shape: PodShape, path: Path) -> Pool:
         """Return how many pods of a shape each domain has room for, as things are now."""

@@ -43,6 +43,21 @@ def place(
         return missing
     trial = Trial(cluster)
     try:
+        attempt = _Attempt(problem, trial, steps_max)
+        return attempt.run() or attempt.refusal()
+    finally:
+        trial.back()
+
+
+def find(
+    cluster: Cluster, gang: GangDemand, levels: tuple[str, ...], *, steps_max: int
+) -> Placement | None:
+    """Return where a gang's pods go; None, without a word why, where they go nowhere."""
+    problem = problems.problem(cluster, gang, levels)
+    if explaining.missing(problem) is not None:
+        return None
+    trial = Trial(cluster)
+    try:
         return _Attempt(problem, trial, steps_max).run()
     finally:
         trial.back()
@@ -64,18 +79,22 @@ class _Attempt:
 
         self._is_proven = True
 
-    def run(self) -> Placement | Refusal:
-        """Look."""
+    def run(self) -> Placement | None:
+        """Look; None where what is needed has no place."""
         if self._solve(self._whole, self._options):
             return self._placement()
         met = self._met()
         if met is None:
-            return explaining.refusal(
-                self._trial, self._problem, self._needed, is_proven=self._is_proven
-            )
+            return None
         if self._whole != self._needed:
             self._add_surplus(met)
         return self._placement()
+
+    def refusal(self) -> Refusal:
+        """Return why there is no place, after it was looked for."""
+        return explaining.refusal(
+            self._trial, self._problem, self._needed, is_proven=self._is_proven
+        )
 
     # Preferences
 

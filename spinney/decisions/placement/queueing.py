@@ -122,7 +122,7 @@ def reservation(
     """
     if _is_kept(cluster, gang, levels, before):
         return before
-    made = preempting.room_made(cluster, gang, levels, lambda _: True)
+    made = preempting.room_made(cluster, gang, levels)
     if made is None:
         return None
     holds = _holds(gang, made.placement)
@@ -174,4 +174,4 @@ def _is_kept(
         if any(has.get(name, 0) < amount for name, amount in held.get(node, ())):
             return False
         alone.put_machine(machine)
-    return isinstance(placing.place(alone, gang, levels), Placement)
+    return placing.find(alone, gang, levels, steps_max=placing.STEPS_MAX) is not None

@@ -57,6 +57,7 @@ def inside(
     A scope that has no pod yet takes the domain with most room.
     """
     found: Inside = ()
+    open_paths: set[Path] = set()
     for index, scope in enumerate(problem.scopes):
         if group not in scope.groups:
             continue
@@ -67,13 +68,33 @@ def inside(
             if len(there) > 1 or None in there:
                 return None
             domain = next(iter(there), None)
-            if domain is None:
-                domain = greedy.roomiest(trial.cluster, shape, path, found)
             within = None if domain is None else greedy.narrowed(found, path, domain)
-            if within is None:
+            if domain is None:
+                open_paths.add(path)
+            elif within is None:
                 return None
-            found = within
+            else:
+                found = within
+    for path in sorted(open_paths, key=lambda path: (-len(path), path)):
+        domain = _roomiest(trial.cluster, shape, path, found, open_paths)
+        within = None if domain is None else greedy.narrowed(found, path, domain)
+        if within is None:
+            return None
+        found = within
     return found
+
+
+def _roomiest(
+    cluster: Cluster, shape: PodShape, path: Path, inside: Inside, others: Iterable[Path]
+) -> Domain | None:
+    """Return the domain with most room of those whose machines are in some domain of others too."""
+    broader = [len(other) - 1 for other in others if path[: len(other)] == other]
+    sizes = [
+        (-room.total, domain)
+        for domain, room in greedy.rooms(cluster, shape, path, inside).items()
+        if room.total and all(domain[at] != fitness.MISSING for at in broader)
+    ]
+    return min(sizes)[1] if sizes else None
 
 
 def homes(trial: Trial, scope: Scope, path: Path) -> set[Domain | None]:

@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Final
 
 from spinney.api import groupkinds
-from spinney.api.core.node import Node
 from spinney.api.core.pod import ContainerStateWaiting, Pod
 from spinney.decisions.usage import NodeUsage, PodUsage
 from spinney.engine import backoff, logs, verdicts
@@ -23,13 +22,13 @@ from spinney.engine.alarms import Alarm
 from spinney.engine.queue import Queue
 from spinney.engine.validation import Validation
 from spinney.engine.verdicts import Refusal, Verdict
-from spinney.meta.documents import Document
 from spinney.meta.errors import InvariantViolation, NotFound, Unavailable
 from spinney.meta.records import Record
 from spinney.meta.references import Precondition, Ref
-from spinney.nodes.fleet import answers, lives, machines, plans
+from spinney.nodes.fleet import answers, lives, plans
 from spinney.nodes.fleet.addresses import Addresses
 from spinney.nodes.fleet.answers import SimulatedRuntime
+from spinney.nodes.fleet.keeping import NodeKeeper
 from spinney.nodes.fleet.lives import Moment, Step
 from spinney.nodes.fleet.machines import Machine
 from spinney.nodes.fleet.plans import BadPlan
@@ -95,7 +94,7 @@ class Fleet:
         self._writer = writer
         self._clock = clock
         self._entropy = entropy
-        self._machines = {machine.name: machine for machine in machines.machines(shapes)}
+        self._nodes = NodeKeeper(shapes, reader, writer, clock, self._take_up)
         self._usual = {shape.name: plans.usual(shape) for shape in shapes}
         self._queue = Queue()
         self._bell = asyncio.Event()
@@ -107,18 +106,15 @@ class Fleet:
 
         self._turns = Turns(reader)
         self._addresses = Addresses()
-        self._unmade = {*self._machines}
-        self._silent: set[str] = set()
         self._found: set[Ref] = set()
         """Pods that were there when it began, and have not been looked at yet."""
 
         self._is_running = False
-        self._ready = asyncio.Event()
         self._quiet = asyncio.Event()
         self._runtime = SimulatedRuntime()
         self._validation = Validation(self.validate, lambda: len(self._lives))
         reader.on_change(groupkinds.POD, self._changed)
-        if self._machines:
+        if shapes:
             reader.on_change(groupkinds.NODE, self._changed)
 
     # Running
@@ -151,20 +147,21 @@ class Fleet:
 
     def _begin(self) -> None:
         now = self._clock.elapsed()
-        if not self._machines:
-            self._ready.set()
-        by = (f"label:{machines.SIMULATED}", "true")
-        left = [node.metadata.name for node in self._reader.list(Node, by=by)]
-        for name in dict.fromkeys((*self._machines, *left)):
-            self._queue.add(Ref(kind=groupkinds.NODE, namespace="", name=name), now)
-        for name in self._machines:
+        for ref in self._nodes.begin():
+            self._queue.add(ref, now)
+        for name in self._nodes.machines:
             for ref, pod in self._pods_on(name):
                 self._found.add(ref)
-                self._addresses.keep(pod.status.pod_ip)
+                self._addresses.keep(pod.status.pod_ip)  # before any other takes it
                 self._queue.add(ref, now)
 
     def _pods_on(self, node: str) -> list[tuple[Ref, Pod]]:
         return [(_ref(pod), pod) for pod in self._reader.list(Pod, by=("node", node))]
+
+    def _take_up(self, node: str) -> None:
+        """Look at the pods of a node that answers again."""
+        for ref, _ in self._pods_on(node):
+            self._add(ref)
 
     def _rest(self) -> None:
         if not self._queue.ready_count:
@@ -175,7 +172,7 @@ class Fleet:
     def _changed(self, ref: Ref, change: Change) -> None:
         if not self._is_running or change is Change.BOOKMARK:
             return
-        if ref.kind == groupkinds.NODE and ref.name not in self._machines:
+        if ref.kind == groupkinds.NODE and ref.name not in self._nodes.machines:
             return
         self._add(ref)
 
@@ -189,7 +186,7 @@ class Fleet:
     def _look(self, key: Ref, now: timedelta) -> None:
         try:
             if key.kind == groupkinds.NODE:
-                doing = self._look_at_node(key)
+                doing = self._nodes.look(key)
             else:
                 doing = self._look_at_pod(key, now)
         except InvariantViolation:
@@ -213,12 +210,12 @@ class Fleet:
         if life is not None and (pod is None or pod.metadata.uid != life.uid):
             self._forget(ref, life)
             life = None
-        machine = None if pod is None else self._machines.get(pod.spec.node_name)
+        machine = None if pod is None else self._nodes.machines.get(pod.spec.node_name)
         if pod is None or machine is None:
             return None
         if life is None:
             life = self._known(ref, pod, now)
-        if machine.name in self._silent:
+        if self._nodes.is_silent(machine.name):
             return None
         stage = lives.stage(pod)
         if stage != life.stage:
@@ -240,6 +237,7 @@ class Fleet:
                 life.since = now - max(self._clock.now() - began_at, NO_TIME)
         self._lives[ref] = life
         self._refs[life.uid] = ref
+        self._addresses.keep(life.ip)
         return life
 
     def _forget(self, ref: Ref, life: _Life) -> None:
@@ -275,41 +273,6 @@ class Fleet:
     def _falls(self, per_million: int) -> bool:
         drawn = self._entropy.jitter(timedelta(microseconds=MILLION - 1))
         return drawn < timedelta(microseconds=per_million)
-
-    def _look_at_node(self, ref: Ref) -> Coroutine[None, None, None] | None:
-        node = self._reader.get(Node, "", ref.name)
-        machine = self._machines.get(ref.name)
-        if machine is None:
-            only_if = Precondition(uid="" if node is None else node.metadata.uid)
-            return None if node is None else self._remove(ref, only_if)
-        if node is None and ref.name in self._unmade:
-            return self._make(machine)
-        self._made(ref.name)
-        self._listen(ref.name, is_silent=node is None or machines.is_vanished(node))
-        if node is None:
-            return None
-        labels = machines.label_changes(machine, node)
-        now = self._clock.now()
-        status = (
-            None if machines.is_told(machine, node, now) else machines.status(machine, node, now)
-        )
-        if labels is None and status is None:
-            return None
-        return self._tell_node(ref, node, labels, status)
-
-    def _made(self, name: str) -> None:
-        self._unmade.discard(name)
-        if not self._unmade:
-            self._ready.set()
-
-    def _listen(self, name: str, *, is_silent: bool) -> None:
-        """Note whether a node answers; one that does again takes up its pods where they are."""
-        if not is_silent and name in self._silent:
-            self._silent.discard(name)
-            for ref, _ in self._pods_on(name):
-                self._add(ref)
-        elif is_silent:
-            self._silent.add(name)
 
     # Writing
 
@@ -349,29 +312,13 @@ class Fleet:
             only_if = Precondition(uid=metadata.uid)
             await self._writer.delete(ref, only_if, grace_seconds=0, propagation="Background")
 
-    async def _make(self, machine: Machine) -> None:
-        await self._writer.create(machines.document(machine, self._clock.now()))
-        self._made(machine.name)
-
-    async def _remove(self, ref: Ref, only_if: Precondition) -> None:
-        await self._writer.delete(ref, only_if, grace_seconds=None, propagation="Background")
-
-    async def _tell_node(
-        self, ref: Ref, node: Node, labels: Document | None, status: Document | None
-    ) -> None:
-        only_if = Precondition(uid=node.metadata.uid)
-        if labels is not None:
-            await self._writer.patch(ref, labels, only_if)
-        if status is not None:
-            await self._writer.patch(ref, {"status": status}, only_if, "status")
-
     # Being asked
 
     def runtime(self, node: str) -> SimulatedRuntime | None:
         """Return what runs a node's pods; raises Unavailable where it was told to vanish."""
-        if node not in self._machines:
+        if node not in self._nodes.machines:
             return None
-        if node in self._silent:
+        if self._nodes.is_silent(node):
             raise Unavailable(f'simulated node "{node}" does not answer')
         return self._runtime
 
@@ -379,13 +326,15 @@ class Fleet:
         """Return what a pod is said to use."""
         ref = self._refs.get(pod_uid)
         pod = None if ref is None else self._reader.get(Pod, ref.namespace, ref.name)
-        if pod is None or pod.metadata.uid != pod_uid or pod.spec.node_name in self._silent:
+        if pod is None or pod.metadata.uid != pod_uid:
+            return None
+        if self._nodes.is_silent(pod.spec.node_name):
             return None
         return answers.usage(pod, self._clock.now())
 
     def node_usage(self, node: str) -> NodeUsage | None:
         """Return what a node is said to use: what its pods do."""
-        if node not in self._machines or node in self._silent:
+        if node not in self._nodes.machines or self._nodes.is_silent(node):
             return None
         now = self._clock.now()
         return answers.node_usage((pod for _, pod in self._pods_on(node)), now)
@@ -393,11 +342,11 @@ class Fleet:
     @property
     def is_ready(self) -> bool:
         """Whether every node it should have is there, as far as it is its own to make."""
-        return self._ready.is_set()
+        return self._nodes.ready.is_set()
 
     async def wait_ready(self) -> None:
         """Wait until every node it should have is there."""
-        await self._ready.wait()
+        await self._nodes.ready.wait()
 
     async def wait_quiet(self) -> None:
         """Wait until nothing is to be done before a time comes or something changes."""
@@ -406,10 +355,10 @@ class Fleet:
     def statistics(self) -> FleetStatistics:
         """Return how it stands."""
         return FleetStatistics(
-            nodes=len(self._machines),
+            nodes=len(self._nodes.machines),
             pods=len(self._lives),
             waiting=len(self._turns),
-            silent=len(self._silent),
+            silent=self._nodes.silent_count,
         )
 
     def validate(self) -> None:

@@ -188,6 +188,26 @@ def test_what_greed_misses_is_found() -> None:
     assert nodes(outcome) == {"m": 2, "n": 2}
 
 
+def test_one_port_is_had_once_on_a_node_whatever_else_its_pods_ask() -> None:
+    port = (HostPort(port=80),)
+    groups = [small.group(f"g{cpu}", [small.shape(cpu, host_ports=port)]) for cpu in (1, 2, 3)]
+    machines = [small.machine("m", 9), small.machine("n", 9)]
+    outcome = placing.place(small.cluster(machines), small.gang(*groups), LEVELS)
+    assert isinstance(outcome, Refusal)
+    assert outcome.is_proven
+    machines.append(small.machine("o", 9))
+    outcome = placing.place(small.cluster(machines), small.gang(*groups), LEVELS)
+    assert nodes(outcome) == {"m": 1, "n": 1, "o": 1}
+
+
+def test_any_pods_of_a_group_will_do_though_they_differ() -> None:
+    """A template has changed; two of three are needed on one node, and the first two do not fit."""
+    group = small.group("g", [small.shape(2), small.shape(2), small.shape(0)], least=2)
+    gang = small.gang(group, pack=Pack(required_key=HOSTNAME))
+    outcome = placing.place(small.cluster([small.machine("n", 2)]), gang, LEVELS)
+    assert nodes(outcome) == {"n": 2}
+
+
 @pytest.mark.parametrize("count", [10, 1000])
 def test_equal_machines_cost_no_search(count: int) -> None:
     """Every rack has room for each shape, and one unit too little for all; all racks are alike."""

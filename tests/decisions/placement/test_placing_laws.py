@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.decisions.placement import placing
-from spinney.decisions.placement.demands import GangDemand, GroupDemand
+from spinney.decisions.placement.demands import GangDemand, GroupDemand, Pack
 from spinney.decisions.placement.machines import Machine, Resident
 from spinney.decisions.placement.outcomes import Placement, Refusal
 from tests.decisions.placement import brute, small
@@ -153,3 +153,71 @@ def test_surplus_goes_wherever_one_more_pod_may(world: World) -> None:
         for node in by_name:
             more = {**placed, pod.uid: node}
             assert not brute.holds(gang, by_name, residents, more, LEVELS)
+
+
+# Beyond brute force
+
+
+@st.composite
+def halls(draw: st.DrawFn) -> World:
+    """Thirty machines of four makes in six racks, partly full, and a gang of several shapes."""
+    makes = [(draw(st.integers(2, 12)), draw(st.sampled_from([0, 4, 8]))) for _ in range(4)]
+    machines = []
+    residents = []
+    for at in range(30):
+        cpu, gpu = makes[draw(st.integers(0, 3))]
+        labels = {"zone": f"z{at // 15}", "rack": f"r{at // 5}"}
+        machines.append(small.machine(f"n{at:02}", cpu, gpu, labels))
+        used = draw(st.integers(0, cpu))
+        if used:
+            residents.append((f"n{at:02}", small.resident(f"x{at}", small.shape(used))))
+    key = draw(st.sampled_from(["", "zone", "rack"]))
+    groups = [
+        small.group(
+            f"g{at}",
+            [small.shape(draw(st.integers(1, 6)), draw(st.sampled_from([0, 0, 1, 4])))]
+            * draw(st.integers(1, 6)),
+        )
+        for at in range(draw(st.integers(1, 3)))
+    ]
+    return tuple(machines), tuple(residents), small.gang(*groups, pack=Pack(required_key=key))
+
+
+def first_fit(world: World) -> bool:
+    """Whether the plain greedy way finds a place: large pods first, on the first machine."""
+    machines, residents, gang = world
+    key = gang.pack.required_key
+    pods = sorted(
+        (dict(pod.shape.requests) for group in gang.groups for pod in group.waiting),
+        key=lambda asked: (-asked.get(small.GPU, 0), -asked.get("cpu", 0)),
+    )
+    for value in sorted({machine.labels.get(key, "") for machine in machines}):
+        inside = [machine for machine in machines if machine.labels.get(key, "") == value]
+        free = {machine.name: dict(machine.allocatable) for machine in inside}
+        for node, found in residents:
+            for name, amount in found.requests if node in free else ():
+                free[node][name] -= amount
+        for asked in pods:
+            for left in free.values():
+                if all(left.get(name, 0) >= amount for name, amount in asked.items()):
+                    for name, amount in asked.items():
+                        left[name] -= amount
+                    break
+            else:
+                break
+        else:
+            return True
+    return False
+
+
+@pytest.mark.law
+@given(halls())
+def test_a_larger_gang_is_placed_wherever_a_plain_way_finds_a_place(world: World) -> None:
+    """And then rightly: over no capacity, within its domain, all of it."""
+    machines, residents, gang = world
+    by_name = {machine.name: machine for machine in machines}
+    outcome = placing.place(small.cluster(machines, residents), gang, LEVELS)
+    if isinstance(outcome, Placement):
+        assert brute.holds(gang, by_name, residents, assigned(outcome), LEVELS)
+    else:
+        assert not first_fit(world)

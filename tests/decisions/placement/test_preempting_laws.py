@@ -15,45 +15,46 @@ from hypothesis import strategies as st
 
 from spinney.decisions.placement import placing, preempting
 from spinney.decisions.placement.cluster import Cluster
-from spinney.decisions.placement.demands import GangDemand
+from spinney.decisions.placement.demands import GangDemand, Pack
 from spinney.decisions.placement.machines import Machine, Resident
 from spinney.decisions.placement.outcomes import Placement, Refusal
 from spinney.meta.references import Ref
 from tests.decisions.placement import small
-from tests.decisions.placement.small import LEVELS
+from tests.decisions.placement.small import LEVELS, RACK
 
 Occupied = tuple[tuple[Machine, ...], tuple[tuple[str, Resident], ...], GangDemand]
 
 
 @st.composite
 def occupied(draw: st.DrawFn) -> Occupied:
-    """Machines full of gangs of several priorities, and a gang of priority 2."""
-    machines = draw(small.machines(4, plain=True))
-    names = [machine.name for machine in machines]
-    residents = [
-        (
-            draw(st.sampled_from(names)),
-            small.resident(
-                f"x{at}",
-                draw(small.shapes(plain=True)),
-                priority=draw(st.integers(0, 3)),
-                whole=draw(st.sampled_from(["", "one", "two", "three"])),
-                age=draw(st.integers(0, 3)),
-                leaving=draw(st.integers(0, 7)) == 0,
-            ),
-        )
-        for at in range(draw(st.integers(1, 7)))
+    """Machines well filled by gangs of several priorities, and a gang of priority 2."""
+    count = draw(st.integers(1, 4))
+    machines = [
+        small.machine(f"n{at}", cpu=4, labels={RACK: draw(st.sampled_from("rs"))})
+        for at in range(count)
     ]
-    asked = draw(small.gangs((), 3, plain=True, exact=True))
-    gang = GangDemand(
-        ref=asked.ref,
-        uid=asked.uid,
-        groups=asked.groups,
-        pack=asked.pack,
-        configs=asked.configs,
-        priority=2,
-    )
-    return machines, tuple(residents), gang
+    residents = []
+    for at in range(count):
+        left = 4
+        while left and draw(st.integers(0, 5)):
+            cpu = draw(st.integers(1, left))
+            left -= cpu
+            name = f"x{at}-{left}"
+            found = small.resident(
+                name,
+                small.shape(cpu),
+                priority=draw(st.sampled_from([0, 0, 1, 1, 2, 3])),
+                whole=draw(st.sampled_from(["", "", "one", "two"])),
+                age=draw(st.integers(0, 2)),
+                leaving=draw(st.integers(0, 9)) == 0,
+            )
+            residents.append((f"n{at}", found))
+    groups = [
+        small.group(f"g{at}", [small.shape(draw(st.integers(1, 4)))] * draw(st.integers(1, 2)))
+        for at in range(draw(st.integers(1, 2)))
+    ]
+    pack = Pack(required_key=draw(st.sampled_from(["", "", RACK])))
+    return tuple(machines), tuple(residents), small.gang(*groups, pack=pack, priority=2)
 
 
 def without(world: Occupied, gone: Iterable[Ref], *, leaving: bool = False) -> Cluster:
@@ -202,3 +203,36 @@ def test_nobody_goes_where_those_leaving_make_room() -> None:
     assert found is not None
     assert found.victims == ()
     assert found.placement.bindings[0].node == "n"
+
+
+def hall(count: int) -> Cluster:
+    """Machines full of one gang each: the later by name, the older, and a tenth more important."""
+    return small.cluster(
+        [small.machine(f"n{at:03}", cpu=4) for at in range(count)],
+        [
+            (
+                f"n{at:03}",
+                small.resident(
+                    f"x{at:03}", small.shape(4), priority=int(at % 10 == 0), age=count - at
+                ),
+            )
+            for at in range(count)
+        ],
+    )
+
+
+def test_of_many_the_cheapest_goes() -> None:
+    found = preempting.victims(hall(100), asking(4), LEVELS)
+    assert found is not None
+    assert found.victims == (small.pod_ref("x001"),)
+
+
+@pytest.mark.parametrize("count", [20, 80])
+def test_of_many_the_cheapest_go_and_no_more(count: int) -> None:
+    """Ninety of a hundred are of the least priority; also where not each can be tried by itself."""
+    gang = small.gang(small.group("g", [small.shape(4)] * count), priority=5)
+    found = preempting.victims(hall(100), gang, LEVELS)
+    assert found is not None
+    ordered = [f"x{at:03}" for at in range(100) if at % 10]
+    assert [victim.name for victim in found.victims] == ordered[:count]
+    assert len(found.placement.bindings) == count
