@@ -20,6 +20,7 @@ MEMORY = "memory"
 PIDS = "pids"
 WANTED = (MEMORY, PIDS)
 
+ENDING_ROUNDS_MAX = 60
 _WAIT_MILLISECONDS = 1000
 
 
@@ -119,16 +120,21 @@ def procs_files(folders: Sequence[str]) -> list[str]:
     return [f"{folder}/cgroup.procs" for folder in folders]
 
 
+def kill_file(folders: Sequence[str]) -> str:
+    """Return the file by which the kernel kills a whole group, "" where there is none."""
+    files = (f"{folder}/cgroup.kill" for folder in folders)
+    return next(filter(os.path.exists, files), "")
+
+
 def end(folders: Sequence[str]) -> None:
-    """Kill all that is in groups: at once where the kernel can, else one by one."""
+    """Kill all that is in groups: at once where the kernel can, else one by one; waits for it."""
     for folder in folders:
-        if _put(Path(folder) / "cgroup.kill", "1"):
-            continue
-        for _ in range(100):
+        can_at_once = _put(Path(folder) / "cgroup.kill", "1")
+        for _ in range(ENDING_ROUNDS_MAX):
             processes = _numbers(Path(folder) / "cgroup.procs")
             if not processes:
                 break
-            for process in processes:
+            for process in [] if can_at_once else processes:
                 with contextlib.suppress(OSError):
                     os.kill(process, 9)
             _wait_gone(processes[0])

@@ -74,6 +74,7 @@ async def _try(spawner: Spawner, scratch: Path, groups: Groups) -> tuple[str, st
         ),
         "scratch": str(scratch),
         "groups": cgroups.procs_files(folders),
+        "kill_file": "",
         "files_max": [],
         "processes_max": 0,
     }

@@ -138,6 +138,7 @@ class Machine:
             end = End(exit_code=ends.START_ERROR_CODE, reason=ends.START_ERROR, message=told)
         finally:
             self.allotment.give_back(container.key)
+            await asyncio.to_thread(self._close_groups, container)
         now = self._clock.now()
         return msgspec.structs.replace(
             container.state,
@@ -242,6 +243,7 @@ class Machine:
             ),
             own_mounts=self.abilities.isolation is not Isolation.NOTHING,
             groups=cgroups.procs_files(container.groups),
+            kill_file=cgroups.kill_file(container.groups) if not self._has_pids else "",
             files_max=self._files_max,
             processes_max=container.processes_max,
         )
@@ -272,11 +274,10 @@ class Machine:
 
     def _close_groups(self, container: Container) -> bool:
         """End what is left in a container's groups; returns whether it ran out of memory."""
-        if not container.groups:
-            return False
-        is_out_of_memory = cgroups.is_out_of_memory(container.groups)
-        cgroups.end(container.groups)
-        cgroups.remove(container.groups, container.keeper_id)
+        folders, container.groups = container.groups, ()
+        is_out_of_memory = cgroups.is_out_of_memory(folders)
+        cgroups.end(folders)
+        cgroups.remove(folders, container.keeper_id)
         return is_out_of_memory
 
     def _sweep(self, container: Container) -> None:
@@ -292,6 +293,10 @@ class Machine:
         if not await self.first(writing.ended.wait(), self._settings.log_patience):
             self._scribe.drop(writing)
             await writing.ended.wait()
+
+    @property
+    def _has_pids(self) -> bool:
+        return self.abilities.isolation is Isolation.PROCESSES_AND_MOUNTS
 
     async def first(self, work: Coroutine[Any, Any, Any], most: timedelta) -> bool:
         """Wait for something, or a time; returns whether it happened."""

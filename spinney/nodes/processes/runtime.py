@@ -77,6 +77,7 @@ class ProcessRuntime:
         """Begin to run the pods whose folders are below `folder`.
 
         `outer` is the environment PATH and HOME are taken from; this process's own unless given.
+        What an agent before this one left in control groups is ended: a folder has one runtime.
         Raises OSError, or SpawnerFailed where an isolation was asked for that cannot be had.
         """
         pods = await asyncio.to_thread(Sandboxes, folder, entropy.suffix(WORLD_LETTERS))
@@ -84,6 +85,7 @@ class ProcessRuntime:
             pods, clock, settings or Settings(), environments.outer() if outer is None else outer
         )
         runtime = cls(machine, clock)
+        await runtime._clear_groups()
         await runtime._write_hosts()
         return runtime
 
@@ -143,10 +145,10 @@ class ProcessRuntime:
     async def adopt(self) -> tuple[ContainerState, ...]:
         """End what an agent before this one left, and return the newest attempt of each container.
 
+        What was in control groups has been ended already, when the runtime was opened.
+
         Whatever was running when that agent died has reason `ContainerStatusUnknown`.
         """
-        if not self._machine.living:
-            await self._clear_groups()
         await asyncio.to_thread(leftovers.end_marked, self._sandboxes.world, self._is_ours)
         found: dict[tuple[str, str], ContainerState] = {}
         for kept in self._sandboxes.all():

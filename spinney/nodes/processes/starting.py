@@ -48,6 +48,7 @@ def keeper_plan(
     *,
     own_mounts: bool,
     groups: Sequence[str],
+    kill_file: str,
     files_max: tuple[int, int],
     processes_max: int,
 ) -> Plan:
@@ -62,6 +63,7 @@ def keeper_plan(
         "mounts": list(wanted) if own_mounts else [],
         "scratch": str(Path(sandbox.root) / "mounting"),
         "groups": list(groups),
+        "kill_file": kill_file,
         "files_max": list(files_max),
         "processes_max": processes_max,
     }

@@ -159,6 +159,44 @@ def test_a_fork_bomb_ends_with_its_container(tmp_path, tier):
     run(main())
 
 
+HOPPERS = """
+import os, signal, sys
+held = os.open(sys.argv[1], os.O_WRONLY)
+print("up", flush=True)
+if os.fork():
+    if sys.argv[2] == "exits": os._exit(0)
+    while True: signal.pause()
+for number in range(2): os.fork()
+while True:
+    try:
+        if os.fork(): os._exit(0)
+    except OSError:
+        pass
+    if sys.argv[3] == "sessions": os.setsid()
+"""
+
+
+@EVERY_TIER
+@pytest.mark.parametrize("where", ["one session", "sessions"])
+@pytest.mark.parametrize("how", ["exits", "is stopped"])
+def test_who_is_never_where_it_was_seen_ends_with_its_container(tmp_path, tier, how, where):
+    """Four processes that fork and end without pause: their numbers are always new."""
+
+    async def main():
+        alive = Watched(tmp_path)
+        async with runtime_of(tmp_path / "pods", tier) as (runtime, seen):
+            sandbox = await runtime.prepare(pod(), {})
+            hoppers = plan(sys.executable, "-c", HOPPERS, str(alive.path), how, where)
+            await runtime.start(sandbox, hoppers)
+            await said(runtime, b"up\n")
+            if how == "is stopped":
+                await runtime.stop("uid-web-0", "main", 0)
+            assert (await seen.end()).exit_code == (0 if how == "exits" else 137)
+            await alive.gone()
+
+    run(main())
+
+
 @EVERY_TIER
 @pytest.mark.parametrize(
     ("command", "told"),

@@ -33,6 +33,7 @@ def test_addresses_are_apart_and_outside_what_is_reserved(uids):
         address = addresses.address_for(uid, taken)
         assert address not in taken
         taken.add(address)
+        assert addresses.address_for(uid, taken) not in taken
         number = ipaddress.ip_address(address)
         assert number in ipaddress.ip_network("127.0.0.0/8")
         assert number not in ipaddress.ip_network("127.0.0.0/16")

@@ -81,9 +81,10 @@ class Keeper:
         self._tell({"started": True, "notes": notes})
         while self._status is None and self._attend(woken):
             self._reap()
+        if self._plan["kill_file"]:
+            self._end_group()
         self._end_all()
-        status = self._status
-        self._tell({"ended": None if status is None else os.waitstatus_to_exitcode(status)})
+        self._tell_ended()
 
     def _listen_for_children(self) -> int:
         """Have a pipe written to when a child ends; returns its reading end."""
@@ -183,6 +184,19 @@ class Keeper:
                 self._status = status
             elif (which := self._execs.pop(process, None)) is not None:
                 self._tell({"exec": which, "ended": os.waitstatus_to_exitcode(status)})
+
+    def _end_group(self) -> None:
+        """Have the kernel kill the control group, which we are in ourselves: the last we do."""
+        if self._status is None:
+            os.kill(self._main, signal.SIGKILL)
+            self._status = os.waitpid(self._main, 0)[1]
+        self._tell_ended()
+        with contextlib.suppress(OSError), open(self._plan["kill_file"], "w") as file:
+            file.write("1")
+
+    def _tell_ended(self) -> None:
+        status = self._status
+        self._tell({"ended": None if status is None else os.waitstatus_to_exitcode(status)})
 
     def _end_all(self) -> None:
         """Kill whatever is left, until there is nothing to wait for."""

@@ -31,6 +31,9 @@ class Plan(TypedDict):
     groups: list[str]
     """Files of control groups to write one's process id to."""
 
+    kill_file: str
+    """A file of a control group that kills all of it when written to; "" where there is none."""
+
     files_max: list[int]
     """The soft and hard limit of open files; empty to leave it."""
 

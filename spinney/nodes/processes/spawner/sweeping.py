@@ -1,8 +1,10 @@
 """Killing every descendant of a process, also those that fork faster than one can look.
 
-First all are stopped, again and again until a look finds none that was not: what is stopped does
-not fork. Then all are killed. A process is named by a descriptor once it was looked at, so a
-number that was given to another process meanwhile harms nobody.
+Whoever forks and ends without pause, so as never to be where it was seen, becomes a child of ours
+with each step, as its parents end: children are killed the moment they are read of, and those of a
+process group all at once. The others are stopped first, again and again until a look finds none
+that was not: what is stopped does not fork. A process is named by a descriptor once it was looked
+at, so a number that was given to another process meanwhile harms nobody.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ def kill_descendants(ancestor: int) -> None:
     """Stop, then kill, all that descend from a process; it does not wait for their end."""
     stopped: set[tuple[int, int]] = set()
     for _ in range(ROUNDS_MAX):
+        kill_children(ancestor)
         found = [one for one in descendants(ancestor) if one not in stopped]
         if not found:
             break
@@ -28,6 +31,25 @@ def kill_descendants(ancestor: int) -> None:
         stopped.update(found)
     for one in descendants(ancestor):
         send(one, signal.SIGKILL)
+
+
+def kill_children(parent: int) -> None:
+    """Kill the children of this process, with their process groups, where the kernel lists them.
+
+    They are ours until we wait for them, so their numbers are not given to others meanwhile; and a
+    container's groups hold nobody else, for it began in a session of its own.
+    """
+    try:
+        with open(f"/proc/{parent}/task/{parent}/children", "rb") as file:
+            children = file.read().split()
+    except OSError:
+        return
+    for child in map(int, children):
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+            group = os.getpgid(child)
+            if group != os.getpgid(0):
+                os.killpg(group, signal.SIGKILL)
 
 
 def descendants(ancestor: int) -> list[tuple[int, int]]:
