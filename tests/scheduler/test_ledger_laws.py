@@ -266,3 +266,15 @@ def test_what_is_marked_wanted_gone_or_being_deleted_counts_as_leaving() -> None
     assert leaving() == {"p0": False, "p1": True, "p2": False}
     story.take(("gang", "g0", 0, ["p0"], "True", False))
     assert leaving() == {"p0": True, "p1": True, "p2": False}
+
+
+def test_a_pod_without_a_label_is_of_the_gang_that_names_it() -> None:
+    """Other makers of PodGangs need not label their pods."""
+    story = Story()
+    story.take(("pod", "p0", "waiting", 0, "", "n0", 0))
+    alone = Ref(kind=groupkinds.POD, namespace="default", name="p0")
+    gang = Ref(kind=groupkinds.GANG, namespace="default", name="g0")
+    assert story.ledger.has_waiting(alone)
+    story.take(("gang", "g0", 0, ["p0"], "", False))
+    assert story.ledger.has_waiting(gang)
+    assert not story.ledger.has_waiting(alone)

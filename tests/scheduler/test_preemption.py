@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -11,10 +12,12 @@ from spinney.api import groupkinds
 from spinney.api.podgang import PodGang
 from spinney.decisions import disruption
 from spinney.meta.documents import string_at
+from spinney.meta.errors import Unavailable
 from spinney.ports import Change
 from spinney.scheduler.settings import Settings
 from spinney.store.store import Event
 from spinney.testing.lines import LineFaults
+from spinney.testing.networks import Network
 from tests.scheduler.worlds import (
     MINUTE,
     SCHEDULER,
@@ -143,6 +146,32 @@ def test_a_preemption_that_is_cut_short_is_finished(writes: int, *, after: bool)
                     disruption.is_marked(stored.view(PodGang))
                     for stored in site.store.list(groupkinds.GANG)
                 )
+
+    at_site(story)
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+def test_a_preemption_whose_writes_are_refused_is_tried_again(verb: str) -> None:
+    """Each mark, sentence and deletion fails twice; all the same one gang goes, whole."""
+
+    async def story(site: Site) -> None:
+        network = Network(site.world.writer(SCHEDULER), site.clock)
+        failed: Counter[str] = Counter()
+
+        def fail(found: str, name: str) -> BaseException | None:
+            failed[name] += found == verb
+            return Unavailable("planted") if found == verb and failed[name] <= 2 else None
+
+        async with site.running() as manager, site.scheduling(writer=network) as scheduler:
+            await full(site)
+            network.before = fail
+            await site.apply(HIGH)
+            await site.until(lambda: len(site.places("vip")) == 4, MINUTE)
+            await manager.settle()
+            await scheduler.settle()
+            assert len(site.places("low")) == 4
+            assert site.condition("least-0", "DisruptionTarget")[0] == "False"
+            assert site.condition("least-0", "Schedulable")[1] == "Unschedulable"
 
     at_site(story)
 
