@@ -110,7 +110,7 @@ class Embedded:
             self._clock,
             checks={"controllers": self._controllers_fault, **self._grounds.checks},
             pages={"/metrics": lambda: (metrics.text(), CONTENT_TYPE)},
-            nodes=self._grounds.roster,
+            nodes=self._grounds.reachable,
         )
         host, port = await self._listen(self._server)
         self.address = f"https://{_reached_by(host)}:{port}"

@@ -73,6 +73,11 @@ class Grounds:
             return ""
         return "the scheduler has not looked at everything yet"
 
+    @property
+    def reachable(self) -> Roster | None:
+        """The nodes the server can ask; None in a world that was asked to have none."""
+        return self.roster if self.scheduler is not None else None
+
     async def run(self) -> None:
         """Place pods and run them, until cancelled."""
         async with asyncio.TaskGroup() as group:

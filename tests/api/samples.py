@@ -22,14 +22,18 @@ FILES = tuple(
 
 
 def documents(file: Path) -> list[Document]:
-    """Return what a file holds of our kinds; a document that cannot be read fails the test."""
+    """Return the documents of a file; a document that cannot be read fails the test."""
     found = list(manifests.load(file.read_bytes()))
     assert [manifest.error for manifest in found] == [None] * len(found)
-    whole = [manifest.document for manifest in found if isinstance(manifest.document, dict)]
-    return [document for document in whole if kinds.group_kind_of(document) in OUR_KINDS]
+    return [manifest.document for manifest in found if isinstance(manifest.document, dict)]
 
 
-ALL = tuple(document for file in FILES for document in documents(file))
+def ours(file: Path) -> list[Document]:
+    """Return the documents of a file that are of our kinds."""
+    return [found for found in documents(file) if kinds.group_kind_of(found) in OUR_KINDS]
+
+
+ALL = tuple(document for file in FILES for document in ours(file))
 ADMITTED = tuple(
     kinds.admit(OUR_KINDS[kinds.group_kind_of(document)], document)[0] for document in ALL
 )

@@ -46,7 +46,7 @@ def test_a_file_says_first_what_it_is(file: Path) -> None:
 @EVERY_FILE
 @pytest.mark.rule("1.2")
 def test_each_document_is_taken(file: Path) -> None:
-    documents = samples.documents(file)
+    documents = samples.ours(file)
     known = surroundings_of(documents)
     for document in documents:
         kind = OUR_KINDS[kinds.group_kind_of(document)]
@@ -56,7 +56,7 @@ def test_each_document_is_taken(file: Path) -> None:
 @EVERY_FILE
 @pytest.mark.rule("1.2")
 def test_each_document_is_read_and_keeps_all_that_was_written(file: Path) -> None:
-    for document in samples.documents(file):
+    for document in samples.ours(file):
         kind = OUR_KINDS[kinds.group_kind_of(document)]
         stored = kinds.admit(kind, document)[0]
         record = decode(kind.record, stored)
@@ -74,7 +74,7 @@ def test_each_document_is_read_and_keeps_all_that_was_written(file: Path) -> Non
 @EVERY_FILE
 def test_a_stored_object_may_be_written_again_as_it_is(file: Path) -> None:
     """Applied again as written, or put back as read: no update rule minds, and nothing changes."""
-    documents = samples.documents(file)
+    documents = samples.ours(file)
     known = surroundings_of(documents)
     for document in documents:
         kind = OUR_KINDS[kinds.group_kind_of(document)]
@@ -91,7 +91,7 @@ def test_a_stored_object_may_be_written_again_as_it_is(file: Path) -> None:
 @EVERY_FILE
 def test_what_is_taken_where_nothing_is_known_is_what_is_taken_here(file: Path) -> None:
     """`spinney validate` offline takes what a server takes that knows the same topologies."""
-    for document in samples.documents(file):
+    for document in samples.ours(file):
         kind = OUR_KINDS[kinds.group_kind_of(document)]
         assert list(map(str, kinds.admit(kind, document)[1])) == []
 

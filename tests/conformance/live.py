@@ -107,7 +107,7 @@ class Up(Live):
         """Return what Python runs, on a data folder."""
         return [
             *("spinney", "up", "--data", str(data)),
-            *("--listen", "127.0.0.1:0", "--durability", "memory"),
+            *("--listen", "127.0.0.1:0", "--durability", "memory", "--nodes", "none"),
         ]
 
     def log(self) -> str:

@@ -315,6 +315,9 @@ _RUNNING = pod("web", labels={"a": "b"}, finalizers=["example.com/x"], uid="u") 
         max_size=5,
     )
 )
+@example(
+    [("a", "", _RUNNING | {"metadata": {**_RUNNING["metadata"], "labels": {"a": "b", "": ""}}})]
+)
 @example([("a", "", _RUNNING | {"status": {"phase": None, "conditions": []}}), ("b", "", _RUNNING)])
 @example([("a", "status", _RUNNING | {"status": {"conditions": {}}}), ("a", "status", _RUNNING)])
 @example([("a", "status", _RUNNING | {"status": "gone"}), ("b", "", _RUNNING)])

@@ -73,7 +73,7 @@ def _compare_metadata(
 
 
 def _compare(
-    claims: Claims, before: Document, after: Document, found: Taking, *, but: str = ""
+    claims: Claims, before: Document, after: Document, found: Taking, *, but: str | None = None
 ) -> None:
     """Compare two objects that are merged by field; most fields are texts, and as they were."""
     for key, old in before.items():
