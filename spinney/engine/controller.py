@@ -43,7 +43,7 @@ COSTLY: Final = timedelta(milliseconds=2)
 REST_FACTOR: Final = 4
 """How many times as long as its look a costly key rests: it takes a fifth of a core at most."""
 
-REST_MAX: Final = timedelta(milliseconds=250)
+REST_MAX: Final = timedelta(seconds=1)
 FAILING_REST_MAX: Final = timedelta(seconds=1)
 """How often a key that fails by itself is looked at, however often it is woken."""
 

@@ -78,7 +78,7 @@ def test_a_command_gets_a_terminal_of_its_own(tmp_path, tier):
             assert typist.errors == b""
 
             sized = Typist(windows=[Window(columns=101, rows=37)])
-            script = "read x; stty size"
+            script = "read x; until stty size | grep -q '37 101'; do sleep 0.01; done; stty size"
             running = asyncio.ensure_future(
                 runtime.exec("uid-web-0", "main", ("sh", "-c", script), sized, terminal=True)
             )
