@@ -24,6 +24,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import (
+    copies,
     places,
     reporting,
     revisions,
@@ -41,6 +42,8 @@ from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
 from spinney.decisions.termination import Fate
+from spinney.decisions.updates import replicas as replica_updates
+from spinney.decisions.updates.replicas import Scene
 from spinney.meta import records
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -92,8 +95,14 @@ def decide(seen: Observation) -> Decision:
     fate = fate_of(seen)
     plan.tear_down(fate)
     plan.remove_excess()
-    status = _status(seen, plan)
+    progress = _progress(seen, plan, fate)
+    status = _status(seen, plan, progress)
     changed = status != set_.status
+    if replica_updates.in_turn(progress) != replica_updates.in_turn(
+        set_.status.rolling_update_progress
+    ):
+        intent = reporting.document(status, set_status.COUNTERS)
+        return Decision(intent=intent, reasons=("the next replica's turn has come",))
     if changed and reporting.must_go_first(set_.status.conditions):
         intent = reporting.document(status, set_status.COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
@@ -103,6 +112,23 @@ def decide(seen: Observation) -> Decision:
         wake_after=fate.wake_after,
         reasons=tuple(plan.reasons),
     )
+
+
+def _scene(seen: Observation, running: Mapping[int, str]) -> Scene:
+    groups, cliques = _by_name(seen)
+    return Scene(
+        set_=seen.set_,
+        layout=places.layout(seen.set_),
+        running=running,
+        cliques=cliques,
+        groups=groups,
+    )
+
+
+def _progress(seen: Observation, plan: _Plan, fate: Fate) -> PodCliqueSetUpdateProgress | None:
+    """Return how far the update of the set has come."""
+    torn_down = {fall.index for fall in fate.falls}
+    return replica_updates.advanced(_scene(seen, plan.running), torn_down, seen.now)
 
 
 def fate_of(seen: Observation) -> Fate:
@@ -182,11 +208,7 @@ def _note_template(seen: Observation) -> Decision:
     status = msgspec.structs.replace(set_.status, current_generation_hash=target)
     reason = "its template is noted"
     if set_.status.current_generation_hash:
-        progress = PodCliqueSetUpdateProgress(
-            update_started_at=seen.now.replace(microsecond=0),
-            pod_clique_set_generation_hash=target,
-            last_progress_at=seen.now.replace(microsecond=0),
-        )
+        progress = replica_updates.begun(set_, target, seen.now)
         status = msgspec.structs.replace(
             status, rolling_update_progress=progress, updated_replicas=0
         )
@@ -416,9 +438,21 @@ class _Plan:
 
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
+        self._follow_target(index, name)
         if self._want(groupkinds.GANG, name):
             members = tuple(layout.base_places(index, self._group_replicas))
             self._make_gang(set_, name, members, self.running[index])
+
+    def _follow_target(self, index: int, name: str) -> None:
+        """Have a replica run the target, where its turn has come: its gang tells all others."""
+        target = self.set_.status.current_generation_hash
+        gang = self._there[groupkinds.GANG].get(name)
+        if not isinstance(gang, PodGang) or self.running[index] == target:
+            return
+        on_delete = replica_updates.is_on_delete(self.set_)
+        if on_delete or replica_updates.current(self.set_) == index:
+            merge: Document = {"metadata": {"labels": {labels.REVISION: target}}}
+            self._patch(groupkinds.GANG, gang.metadata, merge, f"replica {index} is to be updated")
 
     def _make_gang(
         self, set_: PodCliqueSet, name: str, members: Sequence[CliquePlace], revision: str
@@ -478,6 +512,7 @@ class _Plan:
             self._create(groupkinds.CLIQUE, document, place.name, (gang,))
         clique = places.clique_of(set_.spec.template, place.clique)
         assert clique is not None, "a place is of a clique of its template"
+        self._follow_template(set_, place)
         config = clique.spec.auto_scaling_config
         there = self._there[groupkinds.CLIQUE].get(place.name)
         if isinstance(there, PodClique) and there.spec.auto_scaling_config != config:
@@ -487,6 +522,19 @@ class _Plan:
         if config is not None:
             document = supporting.autoscaler(set_, groupkinds.CLIQUE.kind, place.name, config)
             self._make_autoscaler(place.name, document)
+
+    def _follow_template(self, set_: PodCliqueSet, place: CliquePlace) -> None:
+        """Have a PodClique say what its replica runs; its pods follow one after the other."""
+        there = self._there[groupkinds.CLIQUE].get(place.name)
+        if not isinstance(there, PodClique) or copies.is_going(there):
+            return
+        if self.running[place.set_replica_index] not in self._known:
+            return
+        wanted = clique_documents.podclique(set_, set_.spec.template, place)
+        change = clique_documents.template_change(there, wanted)
+        if change:
+            why = "its replica runs another template"
+            self._patch(groupkinds.CLIQUE, there.metadata, change, why)
 
     def _make_autoscaler(self, name: str, document: Document) -> None:
         if self._want(groupkinds.AUTOSCALER, name):
@@ -580,8 +628,10 @@ def _autoscaler_change(there: HorizontalPodAutoscaler, document: Document) -> Do
     return {"spec": changed} if changed else {}
 
 
-def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
-    return set_status.status_of(
+def _status(
+    seen: Observation, plan: _Plan, progress: PodCliqueSetUpdateProgress | None
+) -> PodCliqueSetStatus:
+    status = set_status.status_of(
         seen.set_,
         set_status.Parts(
             groups=seen.groups,
@@ -594,6 +644,12 @@ def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
         ),
         seen.settings,
         seen.now,
+    )
+    if progress is None:
+        return status
+    updated = replica_updates.updated_count(_scene(seen, plan.running), progress)
+    return msgspec.structs.replace(
+        status, rolling_update_progress=progress, updated_replicas=updated
     )
 
 
