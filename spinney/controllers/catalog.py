@@ -94,6 +94,7 @@ def _sets(reader: Reader, settings: Settings) -> Controller[sets.Observation]:
             Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=owner),
             Wake(kind=groupkinds.GANG, record=PodGang, keys=owner),
             Wake(kind=groupkinds.SERVICE, record=Service, keys=owner),
+            Wake(kind=groupkinds.POD, record=Pod, keys=waking.nobody),
             Wake(kind=groupkinds.AUTOSCALER, record=HorizontalPodAutoscaler, keys=owner),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=owner),
             Wake(kind=groupkinds.SERVICE_ACCOUNT, record=ServiceAccount, keys=owner),

@@ -16,6 +16,7 @@ from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
+from spinney.api.core.pod import Pod
 from spinney.api.core.services import Service
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
@@ -25,6 +26,7 @@ from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import (
     copies,
+    deadlines,
     places,
     reporting,
     revisions,
@@ -42,6 +44,7 @@ from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
 from spinney.decisions.termination import Fate
+from spinney.decisions.updates import progressing
 from spinney.decisions.updates import replicas as replica_updates
 from spinney.decisions.updates.replicas import Scene
 from spinney.meta import records
@@ -72,6 +75,9 @@ class Observation(Record):
     grouped: tuple[PodClique, ...] = ()
     """PodCliques of groups, of those replicas that say they have too little ready."""
 
+    stuck: tuple[Pod, ...] = ()
+    """The pods of the replica in update, where that gets on no more."""
+
     gangs: tuple[PodGang, ...] = ()
     holders: tuple[tuple[GroupKind, ObjectMeta], ...] = ()
     """Objects at names it needs that are not its own."""
@@ -98,20 +104,24 @@ def decide(seen: Observation) -> Decision:
     progress = _progress(seen, plan, fate)
     status = _status(seen, plan, progress)
     changed = status != set_.status
-    if replica_updates.in_turn(progress) != replica_updates.in_turn(
-        set_.status.rolling_update_progress
-    ):
+    if replica_updates.is_new_turn(set_, progress):
         intent = reporting.document(status, set_status.COUNTERS)
         return Decision(intent=intent, reasons=("the next replica's turn has come",))
     if changed and reporting.must_go_first(set_.status.conditions):
         intent = reporting.document(status, set_status.COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
+    told = progressing.turns(ref_of(set_), set_, status)
     return Decision(
-        actions=tuple(plan.actions[:ACTIONS_MAX]),
+        actions=(*told, *plan.actions)[:ACTIONS_MAX],
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
-        wake_after=fate.wake_after,
+        wake_after=deadlines.earliest(fate.wake_after, progressing.left(set_, seen.now) or None),
         reasons=tuple(plan.reasons),
     )
+
+
+def scene_of(seen: Observation) -> Scene:
+    """Return a set as its update sees it."""
+    return _scene(seen, running_revisions(seen))
 
 
 def _scene(seen: Observation, running: Mapping[int, str]) -> Scene:
@@ -128,7 +138,14 @@ def _scene(seen: Observation, running: Mapping[int, str]) -> Scene:
 def _progress(seen: Observation, plan: _Plan, fate: Fate) -> PodCliqueSetUpdateProgress | None:
     """Return how far the update of the set has come."""
     torn_down = {fall.index for fall in fate.falls}
-    return replica_updates.advanced(_scene(seen, plan.running), torn_down, seen.now)
+    found = replica_updates.advanced(_scene(seen, plan.running), torn_down, seen.now)
+    return progressing.resumed(seen.set_, found, seen.now)
+
+
+def stuck_replica(seen: Observation) -> int | None:
+    """Return the replica whose pods have to be looked at: its update does not get on."""
+    left = progressing.left(seen.set_, seen.now)
+    return replica_updates.current(seen.set_) if left is not None and not left else None
 
 
 def fate_of(seen: Observation) -> Fate:
@@ -453,6 +470,7 @@ class _Plan:
         if on_delete or replica_updates.current(self.set_) == index:
             merge: Document = {"metadata": {"labels": {labels.REVISION: target}}}
             self._patch(groupkinds.GANG, gang.metadata, merge, f"replica {index} is to be updated")
+            self._told.append(progressing.begins(ref_of(self.set_), self.set_, index))
 
     def _make_gang(
         self, set_: PodCliqueSet, name: str, members: Sequence[CliquePlace], revision: str
@@ -647,9 +665,13 @@ def _status(
     )
     if progress is None:
         return status
-    updated = replica_updates.updated_count(_scene(seen, plan.running), progress)
+    scene = _scene(seen, plan.running)
+    said = progressing.condition(scene, progress, seen.stuck, seen.now)
     return msgspec.structs.replace(
-        status, rolling_update_progress=progress, updated_replicas=updated
+        status,
+        rolling_update_progress=progress,
+        updated_replicas=replica_updates.updated_count(scene, progress),
+        conditions=progressing.with_condition(status.conditions, said, seen.now),
     )
 
 

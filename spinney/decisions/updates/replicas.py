@@ -21,8 +21,6 @@ from spinney.decisions.updates import groups as group_updates
 from spinney.decisions.updates import pods as pod_updates
 from spinney.meta.records import Record
 
-CLIQUES_TOLD_MAX = 1_000
-
 
 class Scene(Record):
     """What is seen of a set in update."""
@@ -73,6 +71,13 @@ def in_turn(
     if progress is None:
         return None
     return progress.pod_clique_set_generation_hash, progress.currently_updating
+
+
+def is_new_turn(set_: PodCliqueSet, progress: PodCliqueSetUpdateProgress | None) -> bool:
+    """Whether a replica's turn comes that is not written down yet."""
+    if progress is None or progress.currently_updating is None:
+        return False
+    return in_turn(progress) != in_turn(set_.status.rolling_update_progress)
 
 
 def is_turn_of(set_: PodCliqueSet, index: int, revision: str) -> bool:

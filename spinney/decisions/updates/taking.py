@@ -131,10 +131,13 @@ def _still_taken(
 
 
 def _is_back(name: str, there: dict[str, Unit], wanted: Collection[str]) -> bool:
-    """Whether what took a chosen unit's place is ready, or nothing will take it."""
+    """Whether what took a chosen unit's place is ready, or nothing will take it.
+
+    Nothing will where fewer are wanted meanwhile, be it that others than this one make them up.
+    """
     unit = there.get(name)
     if unit is None:
-        return name not in wanted
+        return name not in wanted or len(there) >= len(wanted)
     return not unit.is_outdated and unit.is_ready and not unit.is_going
 
 
