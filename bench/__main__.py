@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import sys
 
-from bench import admission, engine, gangs, registry, server, starting, store
+from bench import (
+    admission,
+    engine,
+    gangs,
+    placement,
+    registry,
+    scheduling,
+    server,
+    starting,
+    store,
+)
 
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
     "gangs": gangs.run,
+    "placement": placement.run,
     "registry": registry.run,
+    "scheduling": scheduling.run,
     "server": server.run,
     "starting": starting.run,
     "store": store.run,

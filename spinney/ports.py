@@ -86,10 +86,20 @@ class VolumeContent(Record):
     """What a volume of a pod holds, with secrets and config maps resolved."""
 
     files: Mapping[str, bytes] = {}
+    """What it holds, by path below it: replaced as a whole when the pod is prepared again."""
+
     path: str = ""
     """For a folder of the node: where it stands."""
 
     read_only: bool = False
+    mode: int = 0o644
+    """Who may read its files; 0o600 for secrets."""
+
+    modes: Mapping[str, int] = {}
+    """By path, where a file's differs."""
+
+    in_memory: bool = False
+    """For an empty folder: whether memory shall hold it."""
 
 
 class Sandbox(Record):
@@ -104,6 +114,18 @@ class Sandbox(Record):
     scope: str = ""
     """The cgroup or namespace that holds the pod's processes, where there is one."""
 
+    volumes: Mapping[str, str] = {}
+    """By name: where the volume's folder is on the node."""
+
+
+class Mount(Record):
+    """A volume, or a part of it, at a path of a container."""
+
+    volume: str
+    path: str
+    sub_path: str = ""
+    read_only: bool = False
+
 
 class ContainerPlan(Record):
     """One container to be started, with everything resolved."""
@@ -114,6 +136,19 @@ class ContainerPlan(Record):
     environment: Mapping[str, str] = {}
     working_directory: str = ""
     log_path: str = ""
+    """Where its output goes; "" for a file in the pod's folder."""
+
+    mounts: tuple[Mount, ...] = ()
+    ports: tuple[int, ...] = ()
+    """The TCP ports it says it listens on."""
+
+    devices: Mapping[str, int] = {}
+    """How many of each extended resource it asks for: `nvidia.com/gpu`."""
+
+    memory_bytes: int | None = None
+    """Its limit, held where the machine can hold it."""
+
+    stop_signal: int = 15
 
 
 class ContainerState(Record):
@@ -127,6 +162,10 @@ class ContainerState(Record):
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
+    """Once it ended: `Completed`, `Error`, `OOMKilled`, `StartError`, `AddressInUse`,
+    `ContainerStatusUnknown`."""
+
+    message: str = ""
 
 
 class LogOptions(Record):
@@ -149,6 +188,9 @@ class Streams(Protocol):
     async def write(self, data: bytes) -> None:
         """Send; waits while the other side does not read."""
 
+    async def end(self) -> None:
+        """Send nothing more; what comes in is still read."""
+
     async def close(self) -> None:
         """End both directions."""
 
@@ -168,8 +210,8 @@ class Reader(Protocol):
     ) -> Sequence[R]:
         """Return objects sorted by Ref.
 
-        `by` is an index and a value: ("owner", uid), ("node", name), ("label:<key>", value), or
-        one the app registered.
+        `by` is an index and a value: ("owner", uid), ("node", name), ("label:<key>", value),
+        what `meta.indexes.by_labels` returns of several labels, or one the app registered.
         """
 
     def seen(self, kind: GroupKind) -> int:
@@ -338,7 +380,7 @@ class PodRuntime(Protocol):
         """Yield what becomes of containers."""
 
     def logs(self, pod_uid: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """Yield a container's output."""
+        """Yield a container's output; one that is followed ends with the container's attempt."""
 
     async def exec(
         self,
@@ -352,10 +394,11 @@ class PodRuntime(Protocol):
         """Run a command in a container; returns its exit code.
 
         With `terminal` it gets a terminal of its own; without, its output and errors stay apart.
+        Cancelling ends the command.
         """
 
     async def connect(self, pod_uid: str, port: int) -> Streams:
-        """Open a connection to a port of a pod."""
+        """Open a connection to a port of a pod; raises Unavailable where nobody listens."""
 
 
 class Nodes(PodMetrics, Protocol):

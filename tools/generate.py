@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tools import cli_reference, crds, reference, schemas
+from tools import cli_reference, crds, examples, reference, schemas
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,6 +32,7 @@ GENERATORS: Mapping[str, Generator] = {
     "schemas": Generator(schemas.files, (schemas.PATH,)),
     "crds": Generator(crds.files, (f"{crds.FOLDER}/*.yaml",)),
     "reference": Generator(reference.files, (f"{reference.FOLDER}/*.md",)),
+    "examples": Generator(examples.files, (examples.PATH,)),
     "cli": Generator(cli_reference.files, (cli_reference.PATH,)),
 }
 

@@ -125,6 +125,7 @@ def _kind(definition: Document, version: Document) -> Kind:
             string_at(field, ["jsonPath"]).removeprefix(".")
             for field in list_at(version, ["selectableFields"])
         ),
+        has_status_rules=True,
         prunes=True,
     )
 

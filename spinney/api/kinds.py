@@ -121,6 +121,9 @@ class Kind(Record):
     default: Default = _unchanged
     """What the schema's own defaults cannot say. Idempotent; never looks at other objects."""
 
+    default_status: Default = _unchanged
+    """The same of the status; `default` leaves the status alone."""
+
     validate_create: ValidateCreate = _no_rules
     """The rules of a new object. Shape errors come from `schema`."""
 
@@ -135,6 +138,9 @@ class Kind(Record):
     has_status: bool = True
     selectable: tuple[str, ...] = ()
     """What a field selector may name beside `metadata.name` and `metadata.namespace`."""
+
+    has_status_rules: bool = False
+    """Whether a rule of the object finds faults in its status; else its schema says all of it."""
 
     is_builtin: bool = False
     """Whether Kubernetes itself has the kind; only then is a strategic merge patch taken."""
@@ -157,10 +163,15 @@ class Kind(Record):
     sieve: Sieve = _ANY_SIEVE
     """The quick way for documents that are well-formed; made here, not given."""
 
+    status_sieve: Sieve = _ANY_SIEVE
+    """The quick way for a status that is well-formed; made here, not given."""
+
     def __post_init__(self) -> None:
-        """Make the shape and the sieve, once a kind."""
+        """Make the shape and the sieves, once a kind."""
         msgspec.structs.force_setattr(self, "shape", Shape(self.schema))
         msgspec.structs.force_setattr(self, "sieve", Sieve(self.schema))
+        status = self.schema.properties.get("status", ANY)
+        msgspec.structs.force_setattr(self, "status_sieve", Sieve(status))
 
     @property
     def stored_kind(self) -> GroupKind:
@@ -203,10 +214,10 @@ def admit(
     """
     placed = _placed(kind, new)
     if kind.sieve.is_worth_making() and kind.sieve.passes(placed):
-        defaulted = kind.default(kind.sieve.fill_defaults(placed))
+        defaulted = _defaulted(kind, kind.sieve.fill_defaults(placed))
         faults = [] if kind.sieve.settles(defaulted) else kind.shape.faults(defaulted)
     else:
-        defaulted = kind.default(kind.shape.fill_defaults(placed))
+        defaulted = _defaulted(kind, kind.shape.fill_defaults(placed))
         faults = kind.shape.faults(defaulted)
     if kind.prunes and faults and (pruned := kind.shape.prune(defaulted)) is not defaulted:
         unknown = [fault for fault in faults if fault.reason == errors.UNKNOWN_FIELD]
@@ -218,6 +229,25 @@ def admit(
     else:
         faults.extend(kind.validate_update(Cursor(old), cursor, surroundings))
     return defaulted, shapes.in_field_order(kind.schema, faults) if faults else ()
+
+
+def admitted_status(kind: Kind, document: Document) -> Document | None:
+    """Return the status of a document as `admit` leaves it, where it is quickly seen to be fine.
+
+    All but the status was admitted before, and is not looked at. None means that `admit` must be
+    asked: something is wrong with the status, or may be.
+    """
+    status, sieve = document.get("status"), kind.status_sieve
+    if kind.has_status_rules or not isinstance(status, dict) or not sieve.is_worth_making():
+        return None
+    if not sieve.passes(status):
+        return None
+    filled = kind.default_status({**document, "status": sieve.fill_defaults(status)})["status"]
+    return filled if isinstance(filled, dict) and sieve.settles(filled) else None
+
+
+def _defaulted(kind: Kind, document: Document) -> Document:
+    return kind.default_status(kind.default(document))
 
 
 def _placed(kind: Kind, document: Document) -> Document:

@@ -107,7 +107,8 @@ class PodGangStatus(Record):
     conditions: Annotated[
         tuple[Condition, ...],
         Field(
-            "`Initialized`, `Scheduled`, `Ready`, `Unhealthy`, `DisruptionTarget`.",
+            "`Initialized`, `Scheduled`, `Ready`, `Unhealthy`; `Schedulable` and "
+            "`DisruptionTarget` are the scheduler's.",
             list_keys=("type",),
         ),
     ] = ()

@@ -19,7 +19,7 @@ CONTEXT = "spinney"
 
 
 class Tokens(Record):
-    """The two secrets of a data folder."""
+    """The secrets of a data folder."""
 
     admin: str
     """May do everything."""
@@ -27,13 +27,20 @@ class Tokens(Record):
     read_only: str
     """May read, and nothing else."""
 
+    agent: str = ""
+    """The agent of this machine's own node."""
+
 
 def prepare(file: Path, entropy: Entropy) -> Tokens:
     """Return the tokens of a data folder; makes them once."""
     known = read(file)
-    if known is not None:
+    if known is not None and known.agent:
         return known
-    made = Tokens(admin=entropy.token(TOKEN_BYTES), read_only=entropy.token(TOKEN_BYTES))
+    made = Tokens(
+        admin=known.admin if known is not None else entropy.token(TOKEN_BYTES),
+        read_only=known.read_only if known is not None else entropy.token(TOKEN_BYTES),
+        agent=entropy.token(TOKEN_BYTES),
+    )
     files.write(file, msgspec.json.encode(made))
     return made
 

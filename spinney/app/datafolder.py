@@ -41,6 +41,8 @@ class Holder(Record):
 
     durability: str = ""
     version: str = ""
+    nodes: tuple[str, ...] = ()
+    """Which nodes it has, as `--nodes` says it."""
 
 
 class Held(SpinneyError):
@@ -72,6 +74,10 @@ class DataFolder:
         self.tokens = root / "pki" / "tokens.json"
         self.log = root / "log"
         self.lock = root / "holder"
+        self.pods = root / "pods"
+        self.settings = root / "spinney.toml"
+        self.agent_log = root / "agent.log"
+        self.agent_socket = root / "agent.sock"
 
     def make(self) -> None:
         """Make the folder, for its owner alone; raises BadDataFolder."""
@@ -107,6 +113,15 @@ class DataFolder:
             return None
         finally:
             os.close(descriptor)
+
+
+class AgentFolder(DataFolder):
+    """A data folder as its agent holds it: beside the control plane, by a lock of its own."""
+
+    def __init__(self, root: Path) -> None:
+        """Name the folder; nothing is touched."""
+        super().__init__(root)
+        self.lock = root / "agent"
 
 
 class Lock:

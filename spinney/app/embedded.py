@@ -22,16 +22,18 @@ import yaml
 
 import spinney
 from spinney.api.kinds import KINDS
-from spinney.app import credentials, files, listeners, pki
+from spinney.app import credentials, files, listeners, local_node, pki
 from spinney.app.credentials import Tokens
 from spinney.app.datafolder import DataFolder, Holder, Lock
 from spinney.app.listeners import BadAddress, PortTaken
+from spinney.app.nodes import Grounds
 from spinney.app.pki import Certificates
 from spinney.controllers import catalog as controllers
-from spinney.controllers.horizontalpodautoscaler import Unmeasured
+from spinney.controllers import upkeep
 from spinney.engine.manager import Manager
 from spinney.engine.metrics import CONTENT_TYPE, PrometheusMetrics
 from spinney.meta.records import Record
+from spinney.nodes.fleet.shapes import Nodes
 from spinney.ports import Clock, Entropy, Identity, Journal
 from spinney.registry import world as worlds
 from spinney.registry.world import World
@@ -64,6 +66,9 @@ class Options(Record):
     durability: str = "full"
     """`full`, `relaxed` or `memory`."""
 
+    nodes: Nodes = Nodes()
+    """Which nodes there are; none, unless said."""
+
 
 class Embedded:
     """A world that is up."""
@@ -82,6 +87,7 @@ class Embedded:
         self._lock = lock
         self._server: Server | None = None
         self._manager: Manager | None = None
+        self._grounds: Grounds | None = None
         self._since = clock.now()
 
     async def open(self) -> None:
@@ -95,13 +101,16 @@ class Embedded:
         self.store = await Store.open(self._journal(), self._clock)
         self.world = await worlds.open_world(self.store, self._clock, self._entropy)
         _settle_garbage_collector()
-        self._manager, metrics = _manager(self.world, self._clock, self._entropy)
+        metrics = PrometheusMetrics()
+        self._put_together(self.world, metrics)
+        assert self._grounds is not None
         self._server = Server(
             self.world,
             _access(tokens),
             self._clock,
-            checks={"controllers": self._controllers_fault},
+            checks={"controllers": self._controllers_fault, **self._grounds.checks},
             pages={"/metrics": lambda: (metrics.text(), CONTENT_TYPE)},
+            nodes=self._grounds.roster,
         )
         host, port = await self._listen(self._server)
         self.address = f"https://{_reached_by(host)}:{port}"
@@ -116,6 +125,25 @@ class Embedded:
                 "objects": self.store.statistics().objects,
                 "version": spinney.__version__,
             },
+        )
+
+    def _put_together(self, world: World, metrics: PrometheusMetrics) -> None:
+        """Have controllers and nodes over the store itself, so that nothing they see is old."""
+        kinds = [kind for kind in KINDS.values() if kind.stored_as is None]
+        reader = StoreReader(world.store, kinds)
+        self._grounds = Grounds(
+            self.options.nodes, self.folder, world, reader, self._clock, self._entropy, metrics
+        )
+        self._manager = Manager(
+            reader,
+            world.writer(CONTROLLERS),
+            self._clock,
+            self._entropy,
+            (
+                *controllers.controllers(reader, metrics=self._grounds.roster),
+                *upkeep.controllers(reader),
+            ),
+            metrics=metrics,
         )
 
     def _controllers_fault(self) -> str:
@@ -133,25 +161,32 @@ class Embedded:
             address=self.address,
             durability=self.options.durability,
             version=spinney.__version__,
+            nodes=self.options.nodes.texts,
         )
 
     async def run(self) -> None:
         """Keep everything in order, until cancelled; an exception is a bug of ours."""
         assert self.world is not None
         assert self._manager is not None
+        assert self._grounds is not None
         async with asyncio.TaskGroup() as group:
             group.create_task(self.world.run(), name="world")
             group.create_task(self._manager.run(), name="controllers")
+            group.create_task(self._grounds.run(), name="nodes")
             group.create_task(self._renew_certificates(), name="certificates")
 
     async def wait_ready(self) -> None:
-        """Wait until `/readyz` says so: controllers have looked at everything there is."""
+        """Wait until `/readyz` says so: nodes are there, and everything was looked at."""
         assert self._manager is not None
+        assert self._grounds is not None
+        await self._grounds.wait_ready()
         await self._manager.wait_ready()
 
     async def close(self) -> None:
-        """Answer no more, commit what is queued, and let the folder go."""
+        """End what runs, answer no more, commit what is queued, and let the folder go."""
         try:
+            if self._grounds is not None:
+                await self._grounds.end()
             if self._server is not None:
                 await self._server.stop()
             if self.store is not None:
@@ -228,20 +263,12 @@ async def open_embedded(
     return embedded
 
 
-def _manager(world: World, clock: Clock, entropy: Entropy) -> tuple[Manager, PrometheusMetrics]:
-    """Return what runs the controllers: over the store itself, so that nothing they see is old."""
-    reader = StoreReader(world.store, [kind for kind in KINDS.values() if kind.stored_as is None])
-    metrics = PrometheusMetrics()
-    writer = world.writer(CONTROLLERS)
-    found = controllers.controllers(reader, metrics=Unmeasured())
-    return Manager(reader, writer, clock, entropy, found, metrics=metrics), metrics
-
-
 def _access(tokens: Tokens) -> Access:
     return Access(
         (
             Grant(token=tokens.admin),
             Grant(token=tokens.read_only, user="reader", groups=(), read_only=True),
+            Grant(token=tokens.agent, user=local_node.USER, groups=("system:nodes",)),
         )
     )
 

@@ -6,6 +6,7 @@ import logging
 import logging.handlers
 import os
 import time
+from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -32,7 +33,9 @@ class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         given = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-        given.pop("fields", None)
+        about = given.pop("fields", None)
+        if isinstance(about, Mapping):
+            given |= about
         record.fields = "".join(f" {key}={_shown(value)}" for key, value in given.items())
         return super().format(record)
 

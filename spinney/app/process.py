@@ -7,14 +7,12 @@ which loses nothing that was acknowledged.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Callable
 
-from spinney.app import embedded, logs
+from spinney.app import embedded, logs, loops
 from spinney.app.datafolder import DataFolder
 from spinney.app.embedded import Embedded, Options
 from spinney.app.real import SystemClock, SystemEntropy
@@ -23,8 +21,6 @@ LOG = logging.getLogger("spinney.app")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends it well; of these, one that is ignored (nohup) stays ignored."""
-
-T = TypeVar("T")
 
 
 def serve(
@@ -41,18 +37,7 @@ def serve(
     folder.make()
     with folder.explained():
         logs.begin(folder.log)
-    return _run(_serve(folder, options, on_up, on_stopping))
-
-
-def _run(work: Coroutine[object, object, T]) -> T:
-    """Run on uvloop where it can be had, else on Python's own loop."""
-    factory = None
-    if importlib.util.find_spec("uvloop") is not None:
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
+    return loops.run(_serve(folder, options, on_up, on_stopping))
 
 
 async def _serve(

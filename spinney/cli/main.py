@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from spinney.cli import completing, objects, offline, parsing, world
+from spinney.cli import completing, insight, objects, offline, parsing, world
 
 COMPLETION_VARIABLE = "_SPINNEY_COMPLETE"
 """Set by the completion scripts: the command answers with what may follow, and does nothing."""
@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = parsing.Verbs(top)
     world.declare(verbs)
     objects.declare(verbs)
+    insight.declare(verbs)
     offline.declare(verbs)
     parsing.take_everywhere(top, is_top=True)
     return top

@@ -169,8 +169,8 @@ def _declare_wait(verbs: Verbs) -> None:
         "--for",
         dest="condition",
         required=True,
-        metavar="condition=TYPE[=STATUS]|jsonpath={PATH}[=VALUE]|create|delete",
-        help="what must hold",
+        metavar="ready|condition=TYPE[=STATUS]|jsonpath={PATH}[=VALUE]|create|delete",
+        help="what must hold; ready: all that is wanted of it is there, and serves",
     )
     _take_timeout(made, "how long to wait", "30s")
 

@@ -27,6 +27,8 @@ class VerbParser(Parser):
     """Takes options between the words, as people type them: `get pods -n team chat`."""
 
     _is_within = False
+    takes_command = False
+    """Whether what follows `--` is a command, to be found under `command`."""
 
     def parse_known_args(  # type: ignore[override]
         self,
@@ -36,13 +38,20 @@ class VerbParser(Parser):
         """Parse in two passes, options first: argparse offers that for whole parsers only."""
         if self._is_within:
             return super().parse_known_args(args, namespace)
+        words = list(args or ())
+        command: list[str] = []
+        if self.takes_command and "--" in words:
+            at = words.index("--")
+            words, command = words[:at], words[at + 1 :]
         self._is_within = True
         try:
             found, unknown = self.parse_known_intermixed_args(
-                list(self._with_values(args or ())), namespace
+                list(self._with_values(words)), namespace
             )
         finally:
             self._is_within = False
+        if self.takes_command:
+            found.command = command
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterator
 
 from spinney.app.datafolder import DataFolder, Holder
 from spinney.app.real import SystemClock
 from spinney.cli import failing, folders, printing, probing, screen
-from spinney.meta.documents import Document
+from spinney.meta.documents import Document, Json
+from spinney.meta.errors import SpinneyError
 from spinney.meta.times import format_time
+from spinney.nodes.line import calling
+from spinney.nodes.line.messages import Hello
 from spinney.server import ages
+
+AGENT_SECONDS_MAX = 2
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +53,31 @@ def _lines(folder: DataFolder, holder: Holder | None, ready: str) -> Iterator[tu
     yield "durability", holder.durability
     yield "kubeconfig", str(folder.kubeconfig)
     yield "log", str(folder.log)
-    yield "nodes", "none"
+    yield "nodes", " ".join(holder.nodes) or "none"
+    if "local" in holder.nodes:
+        yield from _agent_lines(folder)
+
+
+def _agent_lines(folder: DataFolder) -> Iterator[tuple[str, str]]:
+    """Yield what the agent of this machine's node says of itself."""
+    hello = _hello(folder)
+    if hello is None:
+        yield "agent", f"not connected: see {folder.agent_log}"
+        return
+    yield "agent", f"process {hello.process}, since {format_time(hello.since)}"
+    for sentence in hello.about:
+        yield "", sentence
+
+
+def _hello(folder: DataFolder) -> Hello | None:
+    async def ask() -> Hello:
+        async with asyncio.timeout(AGENT_SECONDS_MAX):
+            return await calling.about(folder.agent_socket)
+
+    try:
+        return asyncio.run(ask())
+    except (OSError, SpinneyError):
+        return None
 
 
 def _data(folder: DataFolder) -> str:
@@ -78,6 +108,13 @@ def _document(folder: DataFolder, holder: Holder | None, ready: str) -> Document
             "durability": holder.durability,
             "kubeconfig": str(folder.kubeconfig),
             "log": str(folder.log),
-            "nodes": [],
+            "nodes": [*holder.nodes],
         }
+        if "local" in holder.nodes and (hello := _hello(folder)) is not None:
+            about: list[Json] = [*hello.about]
+            document["agent"] = {
+                "pid": hello.process,
+                "since": format_time(hello.since),
+                "about": about,
+            }
     return document

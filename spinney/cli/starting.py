@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,6 +22,8 @@ from spinney.cli.screen import BOLD, Screen
 from spinney.cli.usage import Usage
 from spinney.meta.errors import SpinneyError
 from spinney.meta.records import Record
+from spinney.nodes.fleet import shapes
+from spinney.nodes.fleet.shapes import Nodes
 
 DETACHED_START_SECONDS = 120
 LOG_LINES_SHOWN = 15
@@ -43,12 +46,7 @@ class Failed(SpinneyError):
 def run(arguments: argparse.Namespace) -> int:
     """Start; returns the exit code."""
     host, port = _address(arguments.listen)
-    for nodes in arguments.nodes:
-        if nodes != "none":
-            raise Usage(
-                f"--nodes {nodes}: this version has no nodes: pods are kept and shown, but "
-                "nothing runs them; leave --nodes out, or say none"
-            )
+    nodes = _nodes(arguments.nodes)
     folder = folders.data(arguments)
     output = screen.for_call(arguments)
     if not listeners.is_loopback(host) and arguments.report_to is None:
@@ -58,7 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.detach:
         return _start_detached(arguments, folder, output)
-    return _serve(arguments, folder, output, host, port)
+    return _serve(arguments, folder, output, host, port, nodes)
+
+
+def _nodes(texts: Sequence[str]) -> Nodes:
+    try:
+        return shapes.parse(texts)
+    except shapes.BadShape as error:
+        raise Usage(str(error)) from error
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -70,7 +75,12 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _serve(
-    arguments: argparse.Namespace, folder: DataFolder, output: Screen, host: str, port: int
+    arguments: argparse.Namespace,
+    folder: DataFolder,
+    output: Screen,
+    host: str,
+    port: int,
+    nodes: Nodes,
 ) -> int:
     gc.disable()  # there is no garbage to find before the world is loaded, which turns it on
 
@@ -92,7 +102,7 @@ def _serve(
             output.aside.write("\nstopping (again to end at once)\n")
             output.aside.flush()
 
-    options = Options(host=host, port=port, durability=arguments.durability)
+    options = Options(host=host, port=port, durability=arguments.durability, nodes=nodes)
     if arguments.report_to is None:
         return process.serve(folder, options, on_up, on_stopping)
     try:
@@ -125,6 +135,7 @@ def _start_detached(arguments: argparse.Namespace, folder: DataFolder, output: S
             "up",
             *("--listen", arguments.listen),
             *("--durability", arguments.durability),
+            *(word for text in arguments.nodes for word in ("--nodes", text)),
             *("--report-to", str(writing)),
         ],
         stdin=subprocess.DEVNULL,
@@ -192,17 +203,23 @@ def _tell(
     if holder.durability == "memory":
         kept = "kept in memory: gone when it ends"
     up = output.painted(f"Spinney {spinney.__version__} is up at {holder.address}", BOLD)
-    example = "examples/one-pod.yaml" if os.path.exists("examples/one-pod.yaml") else "FILE"
+    example = "examples/serving.yaml" if os.path.exists("examples/serving.yaml") else "FILE"
     for line in (
         f"{up} (process {holder.pid})",
         f"  data         {folder.root} ({kept})",
         f"  kubeconfig   {folder.kubeconfig}",
         f"  log          {folder.log}",
-        "  nodes        none: pods are kept and shown, nothing runs them",
+        f"  nodes        {_told_nodes(holder.nodes)}",
         "Try:",
-        f"  {command} apply -f {example}",
-        f"  {command} get all -A",
-        f"  KUBECONFIG=$({command} kubeconfig) kubectl get namespaces",
+        f"  {command} apply -f {example}   # then: tree -w, why, logs -f serving",
+        f"  {command} tree -A   # what there is, where it runs, and why something does not",
+        f"  KUBECONFIG=$({command} kubeconfig) kubectl get podcliquesets -A",
         f"  {command} down",
     ):
         output.line(line)
+
+
+def _told_nodes(texts: Sequence[str]) -> str:
+    if texts and texts != ("none",):
+        return " ".join(texts)
+    return "none: pods are kept and shown, nothing runs them"

@@ -21,9 +21,10 @@ class Table:
         *,
         is_headed: bool = True,
         indent: str = "",
+        keeps_case: bool = False,
     ) -> None:
         """Begin a table; nothing is printed before the first rows."""
-        self._headings = tuple(heading.upper() for heading in headings)
+        self._headings = tuple(each if keeps_case else each.upper() for each in headings)
         self._widths = [len(heading) if is_headed else 0 for heading in self._headings]
         self._screen = output
         self._has_begun = not is_headed

@@ -7,10 +7,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from datetime import timedelta
+from functools import partial
 
 from spinney.cli import connecting, failing, targets, templates
 from spinney.cli.connecting import Session
+from spinney.cli.progress import Progress
 from spinney.cli.usage import Usage
+from spinney.decisions.causes import readiness
 from spinney.kube import watching
 from spinney.kube.client import Selection
 from spinney.kube.resources import Resource
@@ -24,6 +27,11 @@ USUAL_TIMEOUT = timedelta(seconds=30)
 Holds = Callable[[Document | None], bool]
 """Whether it holds of an object, None where it is not there."""
 
+Lacks = Callable[[Document | None], str]
+"""What an object lacks for it to hold, in a few words."""
+
+Look = Callable[[Document | None], None]
+
 
 class Wish(Record):
     """What is waited for."""
@@ -32,6 +40,7 @@ class Wish(Record):
     told: str
     """What is printed when it holds."""
 
+    lacks: Lacks
     may_be_missing: bool = False
     """Whether an object that is not there is waited for, too."""
 
@@ -51,19 +60,52 @@ def run(arguments: argparse.Namespace) -> int:
 def parse(text: str) -> Wish:
     """Return what a `--for` means; raises Usage."""
     sort, _, rest = text.partition("=")
-    if text.casefold() == "delete":
-        return Wish(holds=lambda found: found is None, told="deleted", may_be_missing=True)
-    if text.casefold() == "create":
-        return Wish(holds=lambda found: found is not None, told="created", may_be_missing=True)
+    word = text.casefold()
+    if word == "delete":
+        return Wish(
+            holds=lambda found: found is None,
+            told="deleted",
+            lacks=_still_there,
+            may_be_missing=True,
+        )
+    if word == "create":
+        return Wish(
+            holds=lambda found: found is not None,
+            told="created",
+            lacks=lambda _found: "it is not there",
+            may_be_missing=True,
+        )
+    if word == "ready":
+        return Wish(
+            holds=lambda found: found is not None and not readiness.lacks(found),
+            told="ready",
+            lacks=lambda found: readiness.lacks(found) if found is not None else "",
+        )
     if sort.casefold() == "condition" and rest:
         kind, _, status = rest.partition("=")
-        return Wish(holds=_has_condition(kind, status or "True"), told="condition met")
+        holds = _has_condition(kind, status or "True")
+        return Wish(holds=holds, told="condition met", lacks=partial(_told_condition, kind))
     if sort.casefold() == "jsonpath" and rest:
-        return Wish(holds=_has_value(rest), told="condition met")
+        return _has_value(rest)
     raise Usage(
-        f'--for "{text}": must be condition=TYPE[=STATUS], jsonpath={{PATH}}[=VALUE], '
+        f'--for "{text}": must be ready, condition=TYPE[=STATUS], jsonpath={{PATH}}[=VALUE], '
         "create or delete"
     )
+
+
+def _still_there(found: Document | None) -> str:
+    held = [str(name) for name in list_at(found, ["metadata", "finalizers"])]
+    if not string_at(found, ["metadata", "deletionTimestamp"]):
+        return "nobody has deleted it"
+    return f"it is being deleted, and held by {', '.join(held)}" if held else "it is being deleted"
+
+
+def _told_condition(kind: str, found: Document | None) -> str:
+    for condition in list_at(found, ["status", "conditions"]):
+        if string_at(condition, ["type"]).casefold() == kind.casefold():
+            status, message = string_at(condition, ["status"]), string_at(condition, ["message"])
+            return f"{kind} is {status}" + (f": {message}" if message else "")
+    return f"it has no condition {kind} yet"
 
 
 def _has_condition(kind: str, status: str) -> Holds:
@@ -87,7 +129,7 @@ def _is_older(observed: Json, generation: Json) -> bool:
     return isinstance(observed, int) and isinstance(generation, int) and observed < generation
 
 
-def _has_value(text: str) -> Holds:
+def _has_value(text: str) -> Wish:
     if text.startswith(("'", '"')):
         quoted, _, rest = text[1:].partition(text[0])
         text = quoted + rest
@@ -103,7 +145,12 @@ def _has_value(text: str) -> Holds:
             return bool(values)
         return len(values) == 1 and templates.shown(values[0]) == value
 
-    return holds
+    def lacks(found: Document | None) -> str:
+        values = [] if found is None else jsonpaths.find(path, found)
+        shown = " ".join(map(templates.shown, values))
+        return f"it is {shown}" if shown else "there is no such value yet"
+
+    return Wish(holds=holds, told="condition met", lacks=lacks)
 
 
 async def _wait(session: Session, arguments: argparse.Namespace, wish: Wish) -> int:
@@ -121,20 +168,28 @@ async def _wait(session: Session, arguments: argparse.Namespace, wish: Wish) -> 
         session.screen.note("no matching resources found")
         return failing.NO
     give_up = session.clock.elapsed() + limit
+    progress = Progress(session.screen, session.clock, limit)
+    progress.count = len(wanted)
+
+    def look(found: Document | None) -> None:
+        progress.lacks = wish.lacks(found)
+
     for resource, namespace, name in wanted:
         left = max(give_up - session.clock.elapsed(), timedelta())
+        title = progress.subject = resource.title(name)
         try:
-            async with asyncio.timeout(left / timedelta(seconds=1)):
-                await _until(session, resource, namespace, name, wish)
+            async with progress.shown(), asyncio.timeout(left / timedelta(seconds=1)):
+                await _until(session, resource, namespace, name, wish, look)
         except TimeoutError:
-            title = resource.title(name)
-            session.screen.note(f"timed out waiting for {arguments.condition} on {title}")
+            lacks = f": {progress.lacks}" if progress.lacks else ""
+            session.screen.note(f"timed out waiting for {arguments.condition} on {title}{lacks}")
             code = failing.NO
         except SpinneyError as error:
             session.screen.note(failing.text(error))
             code = max(code, failing.exit_code(error))
         else:
-            session.screen.line(f"{resource.title(name)} {wish.told}")
+            session.screen.line(f"{title} {wish.told}")
+        progress.done += 1
     return code
 
 
@@ -146,14 +201,22 @@ async def until_gone(
     def is_gone(found: Document | None) -> bool:
         return found is None or (bool(uid) and string_at(found, ["metadata", "uid"]) != uid)
 
-    wish = Wish(holds=is_gone, told="deleted", may_be_missing=True)
+    wish = Wish(holds=is_gone, told="deleted", lacks=_still_there, may_be_missing=True)
     await _until(session, resource, namespace, name, wish)
 
 
 async def _until(
-    session: Session, resource: Resource, namespace: str, name: str, wish: Wish
+    session: Session,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    wish: Wish,
+    look: Look = lambda _found: None,
 ) -> None:
-    """Wait until a wish holds; raises NotFound where the object is not there and must be."""
+    """Wait until a wish holds, and have each state before that looked at.
+
+    Raises NotFound where the object is not there and must be.
+    """
     selection = Selection(namespace=namespace, fields=f"metadata.name={name}")
     while True:
         page = await session.client.page(resource, selection)
@@ -161,6 +224,7 @@ async def _until(
         found = items[0] if items and isinstance(items[0], dict) else None
         if wish.holds(found):
             return
+        look(found)
         if found is None and not wish.may_be_missing:
             raise NotFound(f'{resource.full_name} "{name}" not found')
         since = string_at(page, ["metadata", "resourceVersion"])
@@ -172,6 +236,7 @@ async def _until(
                     now = None if event.type == watching.DELETED else event.object
                     if wish.holds(now):
                         return
+                    look(now)
                     if now is None and not wish.may_be_missing:
                         raise NotFound(f'{resource.full_name} "{name}" was deleted meanwhile')
         except Expired:

@@ -38,8 +38,9 @@ def declare(verbs: Verbs) -> None:
         "--nodes",
         action="append",
         default=[],
-        metavar="none",
-        help="which nodes run pods; so far there are none",
+        metavar="local|none|sim:COUNT[,KEY=VALUE]...",
+        help="which nodes run pods: this machine, none, or simulated ones; may be given again "
+        "(default: local)",
     )
     up.add_argument(
         "--detach", action="store_true", help="return once it answers, and leave it running"
@@ -69,8 +70,22 @@ def declare(verbs: Verbs) -> None:
         help="add it as context spinney to $KUBECONFIG or ~/.kube/config",
     )
 
+    _declare_demo(verbs)
     token = _add(verbs, "token", _token, "Print the token that lets a client in.")
     token.add_argument("--read-only", action="store_true", help="one that may only read")
+
+
+def _declare_demo(verbs: Verbs) -> None:
+    made = _add(
+        verbs,
+        "demo",
+        _demo,
+        "Show what Spinney does, in under a minute: an inference system of real processes, in a "
+        "world of its own that is gone afterwards.",
+    )
+    made.add_argument(
+        "--keep", action="store_true", help="leave it running at the end, to look around in"
+    )
 
 
 def _add(verbs: Verbs, name: str, run: Run, text: str) -> argparse.ArgumentParser:
@@ -107,3 +122,9 @@ def _token(arguments: argparse.Namespace) -> int:
     from spinney.cli import letting_in
 
     return letting_in.token(arguments)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from spinney.cli import demonstrating
+
+    return demonstrating.run(arguments)

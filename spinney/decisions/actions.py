@@ -40,6 +40,8 @@ class Patch(Record):
     target: Ref
     merge: Document
     only_if: Precondition
+    subresource: str = ""
+    """`status` where it is that of an object which somebody else keeps."""
 
 
 class Delete(Record):

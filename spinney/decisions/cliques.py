@@ -321,7 +321,7 @@ def _hold(seen: Observation, *, is_paused: bool) -> str:
     if seen.clique.status.leaving_pods:
         return "a scale-in is under way"
     gang = seen.gang
-    if gang is not None and conditions.is_true(gang.status.conditions, "DisruptionTarget"):
+    if gang is not None and disruption.is_marked(gang):
         return "its gang is about to be preempted"
     return ""
 

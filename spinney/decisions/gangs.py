@@ -17,7 +17,7 @@ from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import GangMember, PodGang, PodGangSpec, PodGangStatus
-from spinney.decisions import clique_status, pods
+from spinney.decisions import clique_status, disruption, pods
 from spinney.decisions.actions import Action, Decision, Emit, Patch
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.places import CliquePlace
@@ -33,7 +33,6 @@ INITIALIZED = "Initialized"
 SCHEDULED = "Scheduled"
 READY = "Ready"
 UNHEALTHY = "Unhealthy"
-DISRUPTION_TARGET = "DisruptionTarget"
 REBUILT = "GangRebuilt"
 
 PENDING, STARTING, RUNNING = "Pending", "Starting", "Running"
@@ -183,7 +182,9 @@ def status_of(seen: Observation) -> PodGangStatus:
         status = msgspec.structs.replace(
             before,
             incarnation=before.incarnation + 1,
-            conditions=tuple(each for each in before.conditions if each.type == DISRUPTION_TARGET),
+            conditions=tuple(
+                each for each in before.conditions if each.type == disruption.DISRUPTION_TARGET
+            ),
         )
     status = msgspec.structs.replace(status, members=present)
     found = _initialized(seen, status)
@@ -271,7 +272,12 @@ def _scheduled(
     """A gang is scheduled once enough pods of every PodClique have a node, or ended well.
 
     Like `Initialized` it stays so for the incarnation: a pod lost later is replaced by itself.
+    What is taken away whole has to be placed whole again (rule 2.8).
     """
+    target = conditions.find(found, disruption.DISRUPTION_TARGET)
+    if target is not None and target.status == TRUE:
+        told = FALSE, "DisruptionTarget", f"it is being taken away: {target.message}"
+        return conditions.set_condition(found, SCHEDULED, *told, seen.now)
     if conditions.is_true(found, SCHEDULED):
         return found
     if not initialized:

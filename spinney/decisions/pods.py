@@ -34,7 +34,12 @@ def is_scheduled(pod: Pod) -> bool:
 
 def is_ready(pod: Pod) -> bool:
     """Whether it serves: ready, and not on its way out."""
-    return is_active(pod) and conditions.is_true(pod.status.conditions, "Ready")
+    return is_active(pod) and says_ready(pod)
+
+
+def says_ready(pod: Pod) -> bool:
+    """Whether its status says that it is ready, be it on its way out or not."""
+    return conditions.is_true(pod.status.conditions, "Ready")
 
 
 def is_gated(pod: Pod) -> bool:

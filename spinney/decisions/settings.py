@@ -18,5 +18,8 @@ class Settings(Record):
     """The image with `spinney wait-for`, which holds a pod back until those it starts after are
     ready. Without one, the node agent does it."""
 
+    toleration_seconds: int = 300
+    """How long a pod that says nothing puts up with a node that does not answer."""
+
 
 DEFAULTS = Settings()

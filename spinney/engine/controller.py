@@ -63,6 +63,9 @@ class Controller(Record, Generic[O]):
     wakes: tuple[Wake[Any], ...] = ()
     """Beside its own kind, whose changes wake their own key."""
 
+    is_of_concern: Callable[[Reader, Ref], bool] | None = None
+    """Which objects of its own kind are looked at when they change; without it all are."""
+
     workers: int = 4
 
 
@@ -120,7 +123,7 @@ class Runner:
             self._add(key, now)
         if change is Change.BOOKMARK:
             return
-        if ref.kind == self._controller.kind:
+        if ref.kind == self._controller.kind and self._is_of_concern(ref):
             self._metrics.count("spinney_wakeups_total", name, ref.kind.kind)
             self._add(ref, now)
         for kind, memory in self._memories:
@@ -128,6 +131,10 @@ class Runner:
                 for key in memory.changed(ref, change):
                     self._metrics.count("spinney_wakeups_total", name, ref.kind.kind)
                     self._add(key, now)
+
+    def _is_of_concern(self, ref: Ref) -> bool:
+        judge = self._controller.is_of_concern
+        return judge is None or judge(self._reader, ref)
 
     def _add(self, key: Ref, now: timedelta) -> None:
         self.queue.add(key, now)
@@ -167,7 +174,7 @@ class Runner:
         for _, memory in self._memories:
             memory.fill()
         now = self._clock.elapsed()
-        keys = [*self._all_keys()]
+        keys = [key for key in self._all_keys() if self._is_of_concern(key)]
         self._first_looks = {*keys}
         if not keys:
             self._ready.set()

@@ -235,8 +235,9 @@ class Executor:
                 return await writer.create(document)
             case Apply(document=document, force=force):
                 return await writer.apply(document, force=force)
-            case Patch(merge=merge):
-                return await writer.patch(target, merge, self._condition(look, action))
+            case Patch(merge=merge, subresource=subresource):
+                only_if = self._condition(look, action)
+                return await writer.patch(target, merge, only_if, subresource)
             case Delete(only_if=only_if, grace_seconds=grace, propagation=propagation):
                 await writer.delete(target, only_if, grace_seconds=grace, propagation=propagation)
             case Evict(only_if=only_if):

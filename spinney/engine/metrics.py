@@ -95,6 +95,15 @@ COUNTERS: Final[Mapping[str, Declared]] = {
     "spinney_watches_total": Declared(
         doc="Watches begun, by kind and by why: start, cut, expired.", labels=("kind", "why")
     ),
+    "spinney_placements_total": Declared(
+        doc="Looks of the scheduler at a gang that waits, by what came of them: placed, surplus "
+        "(as many as it needs have nodes, more wait), refused, waits (others go for it).",
+        labels=("result",),
+    ),
+    "spinney_disruptions_total": Declared(
+        doc="Gangs taken away whole, by why: PreemptionByScheduler, PartialGang.",
+        labels=("reason",),
+    ),
     "spinney_lease_writes_total": Declared(
         doc="Writes of the leader's lease, by what came of them: taken, renewed, released, "
         "refused, failed.",

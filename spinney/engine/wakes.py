@@ -26,6 +26,8 @@ class Wake(Record, Generic[R]):
     kind: GroupKind
     record: type[R]
     keys: Callable[[R], Iterable[Ref]]
+    gone: Callable[[Ref], Iterable[Ref]] | None = None
+    """Which keys it concerns that an object is gone, beside those it concerned last."""
 
 
 class Memory(Generic[R]):
@@ -54,6 +56,8 @@ class Memory(Generic[R]):
         view = self._reader.get(self._wake.record, ref.namespace, ref.name)
         now = () if view is None else self._concerned(ref, view)
         self._note(ref, now)
+        if view is None and self._wake.gone is not None:
+            now = tuple(self._wake.gone(ref))
         return last if now == last else dict.fromkeys((*last, *now))
 
     def _concerned(self, ref: Ref, view: R) -> tuple[Ref, ...]:

@@ -135,6 +135,64 @@ class Transport:
             async with aclosing(self._split(answer)) as lines:
                 yield lines
 
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Query, silence_seconds: int | None = ANSWER_TIMEOUT_SECONDS
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream of bytes as they come, such as a log.
+
+        It fails after so long a silence; with None it may be silent for ever.
+        """
+        limits = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=silence_seconds
+        )
+        async with self._answering("GET", path, query, None, {"Accept": "*/*"}, limits) as answer:
+            self._warned(answer)
+            async with aclosing(self._parts(answer)) as parts:
+                yield parts
+
+    async def _parts(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+        with self._translated():
+            async for data in answer.content.iter_any():
+                yield data
+
+    @asynccontextmanager
+    async def socket(
+        self, path: str, *, query: Query, protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket that speaks one of some protocols, as exec and port-forward need it.
+
+        Raises ApiError where the server refuses, and Unreachable.
+        """
+        credential = await self._credentials.current()
+        session = await self._ready(credential)
+        with self._translated():
+            async with (
+                aiohttp.ClientSession(
+                    connector=session.connector,
+                    connector_owner=False,
+                    headers=session.headers,
+                    raise_for_status=_check_switched,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS),
+                ) as own,
+                own.ws_connect(
+                    self.connection.server + path,
+                    params=query,
+                    headers=[*self._credentials.headers(credential)],
+                    protocols=protocols,
+                    max_msg_size=0,
+                    server_hostname=self.connection.server_name or None,
+                ) as opened,
+            ):
+                connection = opened._response.connection
+                carrier = None if connection is None else connection.transport
+                try:
+                    yield opened
+                    await opened.close()
+                finally:
+                    if carrier is not None:  # to close TLS well would take as long as the peer does
+                        carrier.abort()
+
     async def _split(self, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """Yield whole lines; a last one that is cut off is dropped."""
         with self._translated():
@@ -235,6 +293,12 @@ def _told(error: Exception) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
         return "it closed the connection"
     return str(error) or type(error).__name__
+
+
+async def _check_switched(answer: aiohttp.ClientResponse) -> None:
+    """Raise what a server says that does not switch to another protocol."""
+    if answer.status >= 300:
+        raise _error(answer, await answer.read(), f"{answer.method} {answer.url.path}")
 
 
 def _error(answer: aiohttp.ClientResponse, data: bytes, asked: str) -> ApiError:

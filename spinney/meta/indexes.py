@@ -5,7 +5,7 @@ An index comes into being when it is first asked for, and is kept up to date fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from spinney.meta.references import GroupKind, Ref
@@ -16,6 +16,8 @@ Extract: TypeAlias = Callable[[Stored], Iterable[str]]
 
 _ALL = ""
 _LABEL = "label:"
+_LABELS = "labels:"
+"""Followed by several keys; stands for their values together, both joined by commas."""
 
 
 def _label(key: str) -> Extract:
@@ -26,6 +28,21 @@ def _label(key: str) -> Extract:
     return extract
 
 
+def _several_labels(keys: Sequence[str]) -> Extract:
+    def extract(stored: Stored) -> Iterable[str]:
+        values = [stored.labels.get(key) for key in keys]
+        found = [value for value in values if value is not None]
+        return (",".join(found),) if len(found) == len(values) else ()
+
+    return extract
+
+
+def by_labels(wanted: Mapping[str, str]) -> tuple[str, str]:
+    """Return the index, and its value, under which objects stand that carry all these labels."""
+    keys = sorted(wanted)
+    return f"{_LABELS}{','.join(keys)}", ",".join(wanted[key] for key in keys)
+
+
 def _extract_for(name: str) -> Extract | None:
     """Return what an index every kind has stands for."""
     if name == _ALL:
@@ -34,6 +51,8 @@ def _extract_for(name: str) -> Extract | None:
         return lambda stored: stored.owners
     if name == "node":
         return lambda stored: (stored.node,) if stored.node else ()
+    if name.startswith(_LABELS):
+        return _several_labels(name.removeprefix(_LABELS).split(","))
     return _label(name.removeprefix(_LABEL)) if name.startswith(_LABEL) else None
 
 

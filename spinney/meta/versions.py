@@ -1,11 +1,14 @@
 """Versions of objects: the document in JSON, the little the indexes need, views on demand.
 
-The bytes are the truth. Readers share one decoded document and one view a record type, made when
-first asked for; nobody changes them.
+The bytes are the truth. Readers share one decoded document and one view a record type; nobody
+changes them. A document that was just written is at hand decoded, for it is likely to be read, or
+changed again, soon; only so many of the latest stay, since decoded they take six times the room.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -23,6 +26,29 @@ _encode = msgspec.json.Encoder().encode
 _decode_document = msgspec.json.Decoder(dict).decode
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
+
+DECODED_BYTES_MAX = 8 * 1024 * 1024
+"""How much of the JSON of all objects may be at hand decoded too."""
+
+
+class _Decoded:
+    """The versions whose documents are at hand, the latest last; the oldest let theirs go."""
+
+    def __init__(self) -> None:
+        self._latest: deque[Stored] = deque()
+        self._bytes = 0
+
+    def note(self, stored: Stored) -> None:
+        """Take note of a version that holds its document from now on."""
+        self._latest.append(stored)
+        self._bytes += len(stored.body)
+        while self._bytes > DECODED_BYTES_MAX and len(self._latest) > 1:
+            oldest = self._latest.popleft()
+            self._bytes -= len(oldest.body)
+            msgspec.structs.force_setattr(oldest, "_document", None)
+
+
+_decoded = _Decoded()
 
 
 class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
@@ -46,10 +72,12 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
 
     def document(self) -> Document:
         """Return the document, which nobody changes."""
-        if self._document is None:
-            msgspec.structs.force_setattr(self, "_document", _decode_document(self.body))
-        assert self._document is not None
-        return self._document
+        document = self._document
+        if document is None:
+            document = _decode_document(self.body)
+            msgspec.structs.force_setattr(self, "_document", document)
+            _decoded.note(self)
+        return document
 
     def view(self, record: type[R]) -> R:
         """Return the typed view; raises DecodeError naming the object where it does not fit."""
@@ -58,14 +86,20 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
         assert self._views is not None
         found = self._views.get(record)
         if found is None:
-            try:
-                found = records.decode_bytes(record, self.body)
-            except DecodeError as error:
-                message = f"{self.ref} at version {self.version}: {error.message}"
-                raise DecodeError(message, path=error.path) from error
-            self._views[record] = found
+            found = self._views[record] = self._viewed(record)
         assert isinstance(found, record)
         return found
+
+    def _viewed(self, record: type[R]) -> R:
+        """Return a view made of the document, where it is at hand, else of the bytes."""
+        if self._document is not None:
+            with contextlib.suppress(DecodeError):
+                return records.decode(record, self._document)
+        try:
+            return records.decode_bytes(record, self.body)
+        except DecodeError as error:
+            message = f"{self.ref} at version {self.version}: {error.message}"
+            raise DecodeError(message, path=error.path) from error
 
     def forget(self) -> None:
         """Let go of what was decoded, once a newer version took its place."""
@@ -74,18 +108,25 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
 
 
 def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
-    """Return a version of an object, with the version written into its document."""
+    """Return a version of an object, with the version written into its document.
+
+    The document is what its JSON would be decoded to: it may be read instead.
+    """
     metadata = {**object_at(document, _METADATA_PATH), "resourceVersion": str(version)}
     uid, labels, owners = metadata.get("uid"), metadata.get("labels"), metadata.get(_OWNERS[0])
-    return Stored(
+    document = {**document, "metadata": metadata}
+    stored = Stored(
         ref=ref,
         uid=uid if isinstance(uid, str) else "",
         version=version,
-        body=_encode({**document, "metadata": metadata}),
+        body=_encode(document),
         labels=strings(labels) if labels else _NO_LABELS,
         owners=_owner_uids(metadata) if owners else (),
         node=string_at(document, _NODE_PATH),
+        _document=document,
     )
+    _decoded.note(stored)
+    return stored
 
 
 def _owner_uids(metadata: Document) -> tuple[str, ...]:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import msgspec
+
 from spinney.api.kinds import Kind
-from spinney.meta.documents import Document
+from spinney.meta.documents import Document, Json
 from spinney.meta.references import Ref
 from spinney.store.store import Stored
+
+J = TypeVar("J", bound=Json)
+
+
+def through_json(value: J) -> J:
+    """Return a value as it is after it was written as JSON and read, and nobody else's to change.
+
+    What the registry is given is that already, for versions of objects are read as they were
+    written: no tuple, no infinity. What no JSON can hold is returned as it is, to be refused.
+    """
+    try:
+        told: J = msgspec.json.decode(msgspec.json.encode(value))
+    except (OverflowError, TypeError, ValueError, RecursionError):
+        return value
+    return told
 
 
 def ref_of(kind: Kind, namespace: str, name: str) -> Ref:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.kinds import Kind
-from spinney.meta.documents import Document, string_at
+from spinney.meta.documents import Document, same, string_at
 from spinney.meta.errors import BadRequest
 from spinney.meta.references import GroupKind, Precondition, Ref
 from spinney.ports import Identity, Written
@@ -24,6 +24,7 @@ class RegistryWriter:
     async def create(self, document: Document) -> Written:
         """Make an object."""
         kind = self._kind_of(document)
+        document = forms.through_json(document)
         return _written(kind, await self._registry.create(kind, document, self._request))
 
     async def apply(self, document: Document, *, force: bool) -> Written:
@@ -33,7 +34,7 @@ class RegistryWriter:
             kind,
             string_at(document, ["metadata", "namespace"]),
             string_at(document, ["metadata", "name"]),
-            Patch(type=APPLY_PATCH, body=document, force=force),
+            Patch(type=APPLY_PATCH, body=forms.through_json(document), force=force),
             self._request,
         )
         return _written(kind, outcome)
@@ -47,7 +48,7 @@ class RegistryWriter:
             kind,
             target.namespace,
             target.name,
-            Patch(type=MERGE_PATCH, body=merge),
+            Patch(type=MERGE_PATCH, body=forms.through_json(merge)),
             self._request,
             subresource=subresource,
             only_if=only_if,
@@ -57,9 +58,10 @@ class RegistryWriter:
     async def put_status(self, target: Ref, status: Document, resource_version: str) -> Written:
         """Replace the whole status of an object that is still of a version."""
         kind = self._kind(target.kind)
+        status = forms.through_json(status)
 
         def with_status(before: Document) -> Document:
-            return {**before, "status": status}
+            return before if same(before.get("status"), status) else {**before, "status": status}
 
         outcome = await self._registry.change(
             kind,

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import ClientPayloadError, web, web_protocol
 
 from spinney.meta.errors import ApiError, BadRequest, TooLarge
-from spinney.ports import Clock
+from spinney.ports import Clock, Nodes
 from spinney.registry import requests
 from spinney.registry.requests import Request
 from spinney.registry.world import World
@@ -28,6 +28,8 @@ BODY_SECONDS = 60
 """How long a client may take to send a body."""
 
 READ_SECONDS = 60.0
+STALL_SECONDS = 4 * 3600.0
+"""As long a person may take to read on, whose pager holds a log or a command's output back."""
 
 _BROKEN_BODY = (
     ClientPayloadError,
@@ -63,6 +65,12 @@ class Services(msgspec.Struct, frozen=True):
 
     compresses_locally: bool = False
     """Whether clients on this machine are compressed for too, which costs more than it saves."""
+
+    nodes: Nodes | None = None
+    """The nodes whose pods can be asked; None in a world where nothing runs."""
+
+    stall_seconds: float = STALL_SECONDS
+    """How long a client of what a pod sends may read nothing."""
 
     def compresses(self, request: web.BaseRequest) -> bool:
         """Whether a large answer is to be compressed."""

@@ -11,6 +11,7 @@ from spinney.meta import errors, manifests
 from spinney.meta.documents import DEPTH_MAX, Document, Json, string_at, with_value
 from spinney.meta.errors import BadRequest, DecodeError, FieldError, UnsupportedMediaType
 from spinney.meta.records import Record
+from spinney.registry import forms
 from spinney.server import protobuf
 
 BYTES_MAX = 3 * 1024 * 1024
@@ -63,7 +64,7 @@ def read(body: bytes, content_type: str, *, api_version: str = "", kind: str = "
         raise unsupported(OBJECT_TYPES)
     if sort == PROTOBUF:
         try:
-            return _bounded(protobuf.decode(body, api_version, kind))
+            return _bounded(forms.through_json(protobuf.decode(body, api_version, kind)))
         except DecodeError as error:
             raise BadRequest(str(error)) from error
     return read_yaml(body) if sort == YAML else read_json(body)
@@ -83,7 +84,7 @@ def read_json(body: bytes) -> Body:
     manifest = manifests.load_json(body)
     if manifest.error is not None:
         raise BadRequest(_told(body, manifest.error))
-    return _bounded(manifest.document, manifest.duplicates)
+    return _bounded(forms.through_json(manifest.document), manifest.duplicates)
 
 
 def read_yaml(body: bytes) -> Body:
@@ -96,7 +97,7 @@ def read_yaml(body: bytes) -> Body:
         raise BadRequest(f"the body holds {len(found)} documents: send them one by one")
     if not found:
         return Body(value=None)
-    return _bounded(found[0].document, found[0].duplicates)
+    return _bounded(forms.through_json(found[0].document), found[0].duplicates)
 
 
 def _told(body: bytes, error: DecodeError) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -19,7 +20,21 @@ KEEPALIVE_SECONDS = 120.0
 LINGER_SECONDS = 2.0
 """How long the rest of a body is read that nobody wants any more."""
 
+_LEAVING: dict[RequestHandler, asyncio.Event] = {}
+
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@contextlib.contextmanager
+def left(request: web.BaseRequest) -> Iterator[asyncio.Event]:
+    """Give what is set once the client of a request is gone, which silence does not tell."""
+    gone = _LEAVING[request.protocol] = asyncio.Event()
+    if request.transport is None or request.transport.is_closing():
+        gone.set()
+    try:
+        yield gone
+    finally:
+        _LEAVING.pop(request.protocol, None)
 
 
 class Connections:
@@ -75,3 +90,8 @@ class _Server(web.Server):
         super().connection_made(handler, transport)
         if self.is_closing:
             transport.abort()
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        if (gone := _LEAVING.get(handler)) is not None:
+            gone.set()

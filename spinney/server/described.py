@@ -36,9 +36,10 @@ Make = Callable[[], "Document | None"]
 class Described:
     """Answers discovery and OpenAPI of a catalog's kinds."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """Describe the kinds of a catalog, as they come and go."""
+    def __init__(self, catalog: Catalog, others: tuple[Resource, ...] = ()) -> None:
+        """Describe the kinds of a catalog, as they come and go, and what else is served."""
         self._catalog = catalog
+        self._others = others
         self._made_of = -1
         self._resources: tuple[Resource, ...] = ()
         self._kept: dict[tuple[str, ...], tuple[bytes, str]] = {}
@@ -52,7 +53,7 @@ class Described:
     def _look(self) -> None:
         if self._made_of != self._catalog.changes:
             self._made_of = self._catalog.changes
-            self._resources = discovery.resources(self._catalog)
+            self._resources = discovery.resources(self._catalog, self._others)
             self._kept.clear()
 
     def answer(self, asked: Asked) -> Reply | None:

@@ -134,9 +134,9 @@ ASKED: tuple[Resource, ...] = (
 """What is answered and not kept."""
 
 
-def resources(kinds: Iterable[Kind]) -> tuple[Resource, ...]:
-    """Return all that is served, sorted; the core group first."""
-    found = [*map(resource_of, kinds), *ASKED]
+def resources(kinds: Iterable[Kind], others: Iterable[Resource] = ()) -> tuple[Resource, ...]:
+    """Return all that is served, kinds and others, sorted; the core group first."""
+    found = [*map(resource_of, kinds), *ASKED, *others]
     return tuple(sorted(found, key=lambda item: (item.group, item.version, item.plural)))
 
 

@@ -19,7 +19,9 @@ EXACT = "Exact"
 NOT_OLDER_THAN = "NotOlderThan"
 
 MANAGER_LENGTH_MAX = 128
-PARAMETERS_MAX = 100
+PARAMETERS_MAX = 1000
+"""More are not looked at; each word of a command that is run in a container is one."""
+
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 PROPAGATIONS = ("Foreground", "Background", "Orphan")
@@ -41,10 +43,16 @@ def parse(query: str) -> Query:
     return found
 
 
+def every(query: str, name: str) -> tuple[str, ...]:
+    """Return all values of one parameter that may be given many times, as `command` may."""
+    pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+    return tuple(value for key, value in pairs if key == name)
+
+
 def flag(query: Query, name: str) -> bool:
     """Whether a switch is on: present, and neither `false` nor `0`."""
     value = query.get(name)
-    return value is not None and value not in ("false", "0")
+    return value is not None and value.casefold() not in ("false", "0")
 
 
 def integer(query: Query, name: str) -> int | None:

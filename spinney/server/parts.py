@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from spinney.api.kinds import Kind
 from spinney.meta.documents import Document, Json, list_at, string_at, with_value
-from spinney.meta.errors import BadRequest, FieldError, Invalid, Unavailable
+from spinney.meta.errors import BadRequest, FieldError, Invalid
 from spinney.meta.references import Precondition
 from spinney.registry import forms, patching, requests, scaling
 from spinney.registry.patching import Patch
@@ -14,20 +14,22 @@ from spinney.server import bodies, objects, parameters, replies, tables
 from spinney.server.asking import Asked, NotImplementedHere, Services
 from spinney.server.objects import Objects
 from spinney.server.replies import Reply
+from spinney.server.running import Answer, Running
 
 RUNNING = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 """Subresources of a pod that its node answers."""
 
-Handler = Callable[["Parts", Asked, Kind], Awaitable[Reply]]
+Handler = Callable[["Parts", Asked, Kind], Awaitable[Answer]]
 
 
 class Parts:
     """Answers what is asked of subresources."""
 
-    def __init__(self, services: Services, whole: Objects) -> None:
-        """Answer from a world; `whole` knows how objects are read and shown."""
+    def __init__(self, services: Services, whole: Objects, running: Running) -> None:
+        """Answer from a world; `whole` knows objects, `running` what their nodes know."""
         self._registry = services.world.registry
         self._whole = whole
+        self._running = running
 
     def knows(self, kind: Kind, subresource: str) -> bool:
         """Whether a subresource is answered here."""
@@ -35,7 +37,7 @@ class Parts:
             subresource == "scale" and kind.scale is not None
         )
 
-    async def answer(self, asked: Asked, kind: Kind) -> Reply:
+    async def answer(self, asked: Asked, kind: Kind) -> Answer:
         """Answer a request about a subresource."""
         target = asked.target
         if kind.namespaced != bool(target.namespace):
@@ -131,18 +133,9 @@ class Parts:
         await self._registry.evict(target.namespace, target.name, options, request)
         return replies.of({**replies.success({}), "code": 201}, status=201)
 
-    async def run(self, asked: Asked, kind: Kind) -> Reply:
-        """Say why nothing can be asked of a pod's node."""
-        target = asked.target
-        stored = self._registry.get(kind, target.namespace, target.name)
-        if not string_at(stored.document(), ["spec", "nodeName"]):
-            if target.subresource == "log":
-                return replies.text("")
-            raise BadRequest(f"pod {target.name} does not have a host assigned")
-        raise Unavailable(
-            f"there is no node yet that could answer {target.subresource} of pod {target.name}: "
-            "nothing runs here"
-        )
+    async def run(self, asked: Asked, kind: Kind) -> Answer:
+        """Ask a pod's node."""
+        return await self._running.answer(asked, kind)
 
     # Others
 

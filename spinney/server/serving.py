@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from spinney.meta.errors import ApiError, Internal, NotFound
-from spinney.ports import Clock
+from spinney.ports import Clock, Nodes
 from spinney.registry import requests
 from spinney.registry.world import World
 from spinney.server import (
@@ -26,6 +26,7 @@ from spinney.server import (
     connections,
     discovery,
     health,
+    measured,
     objects,
     parameters,
     paths,
@@ -33,13 +34,15 @@ from spinney.server import (
     reviews,
 )
 from spinney.server.access import ANONYMOUS, PUBLIC_PATHS, Access
-from spinney.server.asking import LOG, READ_SECONDS, Asked, Services
+from spinney.server.asking import LOG, READ_SECONDS, STALL_SECONDS, Asked, Services
 from spinney.server.described import Described
 from spinney.server.health import Check
+from spinney.server.measured import Measured
 from spinney.server.objects import Objects
 from spinney.server.parts import Parts
 from spinney.server.paths import Target
 from spinney.server.replies import Reply
+from spinney.server.running import Running
 from spinney.server.watching import Watches
 
 STOP_SECONDS = 5
@@ -67,24 +70,31 @@ class Server:
         compresses_locally: bool = False,
         checks: Mapping[str, Check] | None = None,
         pages: Mapping[str, Page] | None = None,
+        nodes: Nodes | None = None,
+        stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """Serve to those who have access; nothing listens before `start`.
 
+        `nodes` answer what is asked of running pods, and measure what is asked by `top`.
         `checks` are asked by `/readyz` beside the server's own; `pages` are served under their
         paths to whoever may read.
         """
         self._checks = checks or {}
         self._pages = pages or {}
-        services = Services(world, access, clock, read_seconds, compresses_locally)
+        services = Services(
+            world, access, clock, read_seconds, compresses_locally, nodes, stall_seconds
+        )
         self._services = services
         self._watches = (
             Watches(services)
             if backlog_bytes_max is None
             else Watches(services, backlog_bytes_max=backlog_bytes_max)
         )
-        self._described = Described(world.catalog)
+        self._measured = Measured(services)
+        self._described = Described(world.catalog, self._measured.resources)
         self._objects = Objects(services, self._watches)
-        self._parts = Parts(services, self._objects)
+        self._running = Running(services)
+        self._parts = Parts(services, self._objects, self._running)
         self._header_seconds = header_seconds
         self._connections: connections.Connections | None = None
         self._listener: asyncio.Server | None = None
@@ -95,6 +105,11 @@ class Server:
     def watch_count(self) -> int:
         """How many watches are open."""
         return len(self._watches)
+
+    @property
+    def conversation_count(self) -> int:
+        """How many logs, commands and forwarded ports are open."""
+        return len(self._running)
 
     @property
     def watches_cut(self) -> int:
@@ -126,6 +141,7 @@ class Server:
             await self._bookmarks
         self._listener.close()
         self._watches.stop()
+        self._running.stop()
         await self._connections.close(STOP_SECONDS)
         await self._listener.wait_closed()
         self._listener = None
@@ -210,6 +226,8 @@ class Server:
         review = _ASKED.get((target.group, target.version, target.plural))
         if review is not None and not target.name:
             return await self._review(asked, review.kind)
+        if target.group == measured.GROUP:
+            return self._measured.answer(asked)
         kind = self._services.world.catalog.resource(target.group, target.version, target.plural)
         if kind is None:
             raise requests.no_such_resource()

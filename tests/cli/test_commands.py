@@ -15,8 +15,9 @@ from spinney.api.kinds import OUR_KINDS
 from spinney.cli import completing, main
 
 VERBS = [
-    *("up", "down", "status", "kubeconfig", "token"),
+    *("up", "down", "status", "kubeconfig", "demo", "token"),
     *("apply", "get", "describe", "delete", "scale", "wait", "events", "edit", "diff"),
+    *("tree", "why", "logs", "top", "exec", "port-forward"),
     *("validate", "show-defaults", "crds", "fields", "version", "completion"),
 ]
 KIND_NAMES = sorted(kind.kind for kind in OUR_KINDS)
@@ -146,6 +147,7 @@ def test_help_loads_nothing_but_the_command_line():
         "spinney",
         "spinney.cli",
         "spinney.cli.completing",
+        "spinney.cli.insight",
         "spinney.cli.main",
         "spinney.cli.objects",
         "spinney.cli.offline",

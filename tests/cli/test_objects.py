@@ -448,7 +448,7 @@ def test_wait_ends_when_it_holds(here):
     assert here.done(f"{held}1") == "configmap/a condition met\n"
     code, out, err = here.run(f"{held}2 --timeout 100ms")
     assert (code, out) == (1, "")
-    assert err == "timed out waiting for jsonpath={.data.k}=2 on configmap/a\n"
+    assert err == "timed out waiting for jsonpath={.data.k}=2 on configmap/a: it is 1\n"
     waiting = here.world.start(
         "-n", here.namespace, "wait", "cm/a", "--for=jsonpath={.data.k}=2", "--timeout=40s"
     )

@@ -108,12 +108,13 @@ def test_what_cannot_be_is_told_in_a_line_with_where_to_read_on(capsys, line, to
         ("delete pods x --force --grace-period 5", "--force does not go together with"),
         ("scale pclq --replicas 1", "say which: NAME..., -l LABELS, or --all"),
         ("scale pclq x --replicas -1", "--replicas: must be 0 or more, found -1"),
-        ("wait pods x --for=luck", '--for "luck": must be condition=TYPE[=STATUS]'),
+        ("wait pods x --for=luck", '--for "luck": must be ready, condition=TYPE[=STATUS]'),
         ("wait pods --for=delete", "say which: NAME..., -l LABELS"),
         ("edit pods", "say which: pods NAME..."),
         ("up --listen 7443", '--listen "7443": must be HOST:PORT, such as 127.0.0.1:7443'),
         ("up --listen [::1]:99999", '--listen "[::1]:99999": must be HOST:PORT'),
-        ("up --nodes local", "--nodes local: this version has no nodes"),
+        ("up --nodes sim:two", '--nodes sim:two: "two" must be a number of nodes'),
+        ("up --nodes sim:2 --nodes sim:3", '--nodes sim:3: other simulated nodes are named "sim"'),
     ],
 )
 def test_a_call_that_makes_no_sense_asks_no_server(capsys, line, told, monkeypatch, tmp_path):

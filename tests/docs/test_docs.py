@@ -27,9 +27,10 @@ RUN = [
     "README.md",
     "docs/tutorial/first-manifest.md",
     "docs/tutorial/first-world.md",
+    "docs/tutorial/first-gang.md",
     "docs/how-to/check-manifests-in-ci.md",
 ]
-NOT_RUN = ("make ", "pip ", "kubectl ", "helm ")
+NOT_RUN = ("make ", "pip ", "kubectl ", "helm ", "curl ")
 """Commands of a page that need what a test has not, or that are the test's own caller."""
 
 

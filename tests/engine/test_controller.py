@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +68,63 @@ def test_a_child_that_changes_its_owner_wakes_both_and_one_that_goes_wakes_the_l
             )
             await manager.settle()
             assert looks == ["two"]
+
+    in_world(story)
+
+
+def test_an_object_that_is_gone_may_concern_others_than_it_did_while_it_was_there():
+    from tests.engine.worlds import BY_OWNER
+
+    looks = []
+
+    def note(reader, key, now):
+        looks.append(key.name)
+        return observe(reader, key, now)
+
+    async def story(bench):
+        wake = type(BY_OWNER)(
+            kind=BY_OWNER.kind,
+            record=BY_OWNER.record,
+            keys=lambda _: (),
+            gone=lambda ref: [clique_ref(f"of-{ref.name}")],
+        )
+        await bench.user.create(clique("of-it"))
+        async with bench.running(
+            toy(observe=note, decide=lambda _: Decision(), wakes=(wake,))
+        ) as manager:
+            looks.clear()
+            await bench.user.create(child("it"))
+            await manager.settle()
+            assert looks == []
+            await bench.user.delete(
+                child_ref("it"), Precondition(), grace_seconds=None, propagation="Background"
+            )
+            await manager.settle()
+            assert looks == ["of-it"]
+
+    in_world(story)
+
+
+def test_objects_of_no_concern_are_not_looked_at():
+    looks = []
+
+    def note(reader, key, now):
+        looks.append(key.name)
+        return observe(reader, key, now)
+
+    async def story(bench):
+        for name in ("mine", "theirs"):
+            await bench.user.create(clique(name))
+        picky = msgspec.structs.replace(
+            toy(observe=note, decide=lambda _: Decision()),
+            is_of_concern=lambda _reader, ref: ref.name == "mine",
+        )
+        async with bench.running(picky) as manager:
+            for name in ("mine", "theirs"):
+                label = {"metadata": {"labels": {"turn": "1"}}}
+                await bench.user.patch(clique_ref(name), label, Precondition())
+            await manager.settle()
+            assert set(looks) == {"mine"}
 
     in_world(story)
 

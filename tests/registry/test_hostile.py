@@ -281,3 +281,56 @@ def test_a_changes_claims_are_what_tracking_finds(writes):
         short = claimer.of_changed(POD_KIND, found, after, manager, now, subresource)
         assert short == _tracked(POD_KIND, found, after, manager, now, subresource)
         found = short
+
+
+_CONTAINER = {
+    "name": "main",
+    "image": "main:1",
+    "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+    "ports": [{"containerPort": 80, "protocol": "TCP"}],
+}
+_RUNNING = pod("web", labels={"a": "b"}, finalizers=["example.com/x"], uid="u") | {
+    "spec": {"containers": [_CONTAINER, {"name": "proxy"}], "nodeSelector": {"zone": "a"}},
+    "status": {
+        "phase": "Running",
+        "podIPs": [{"ip": "127.0.0.1"}],
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "x"},
+            {"type": "PodScheduled", "status": "True"},
+        ],
+        "containerStatuses": [{"name": "main", "ready": True}],
+    },
+}
+
+
+@pytest.mark.law
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c", ""]),
+            st.sampled_from(["", "status"]),
+            st.one_of(st.just(_RUNNING), samples.mutated(_RUNNING)),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+@example([("a", "", _RUNNING | {"status": {"phase": None, "conditions": []}}), ("b", "", _RUNNING)])
+@example([("a", "status", _RUNNING | {"status": {"conditions": {}}}), ("a", "status", _RUNNING)])
+@example([("a", "status", _RUNNING | {"status": "gone"}), ("b", "", _RUNNING)])
+def test_whatever_changes_claims_are_what_tracking_finds(writes):
+    """Fields come, change their value or their shape, and go; twins and odd keys among them."""
+    claimer = Claimer()
+    found = claimer.of_new(POD_KIND, _RUNNING, "maker", START)
+    now = START
+    for manager, subresource, wanted in writes:
+        now += timedelta(seconds=1)
+        metadata = wanted.get("metadata")
+        if not isinstance(metadata, dict) or not metadata.get("uid"):
+            continue
+        held = found["metadata"].get("managedFields")
+        managed = {} if held is None else {"managedFields": held}
+        after = {**wanted, "metadata": {**metadata, **managed}}
+        short = claimer.of_changed(POD_KIND, found, after, manager, now, subresource)
+        assert short == _tracked(POD_KIND, found, after, manager, now, subresource)
+        found = short

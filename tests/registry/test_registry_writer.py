@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
+import msgspec
 import pytest
-from registry_worlds import CONTROLLERS, POD, TestWorld, clique, config_map, owner_of, pod, story
+from hypothesis import given
+from hypothesis import strategies as st
+from registry_worlds import (
+    CONTROLLERS,
+    POD,
+    TestWorld,
+    clique,
+    config_map,
+    opened,
+    owner_of,
+    pod,
+    story,
+)
 
-from spinney.meta.errors import BadRequest, Conflict, NotFound, StorageFull
+from spinney.meta.errors import ApiError, BadRequest, Conflict, NotFound, StorageFull
 from spinney.meta.references import GroupKind, Precondition, Ref
 from spinney.registry.world import open_world
+from spinney.testing import loop
 from spinney.testing.entropy import SeededEntropy
+from tests.api import samples
 
 CLIQUE = GroupKind(group="grove.io", kind="PodClique")
 WEB = Ref(kind=POD, namespace="default", name="web")
@@ -123,3 +139,42 @@ async def test_a_full_disk_is_waited_out(world):
     refused.clear()
     with pytest.raises(StorageFull):
         await world.create(config_map("more"))
+
+
+@story
+async def test_what_is_written_is_seen_as_a_restart_shows_it(world):
+    """A controller gives a tuple or an infinity, and changes its own document afterwards."""
+    writer = world.world.writer(CONTROLLERS)
+    pods = pod()
+    pods["spec"]["nodeSelector"] = {"zone": "a"}
+    pods["spec"]["containers"] = tuple(pods["spec"]["containers"])
+    await writer.create(pods)
+    pods["spec"]["nodeSelector"]["zone"] = "b"
+    condition = {"type": "Ready", "status": "True"}
+    stored = world.store.get(WEB)
+    await writer.put_status(WEB, {"conditions": (condition,)}, str(stored.version))
+    condition["status"] = "False"
+    await writer.patch(WEB, {"metadata": {"annotations": {"a": "b"}}}, Precondition())
+    stored = world.store.get(WEB)
+    assert repr(stored.document()) == repr(msgspec.json.decode(stored.body))
+    assert stored.document()["spec"]["nodeSelector"] == {"zone": "a"}
+    assert stored.document()["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
+
+
+@pytest.mark.law
+@given(st.lists(st.sampled_from([pod(), clique("c")]).flatmap(samples.mutated), max_size=3))
+def test_whatever_is_written_is_seen_as_a_restart_shows_it(documents):
+    async def tell():
+        world = await opened()
+        writer = world.world.writer(CONTROLLERS)
+        for document in documents:
+            for write in (writer.create(document), writer.apply(document, force=True)):
+                with contextlib.suppress(ApiError):
+                    await write
+        await world.settle()
+        for event in world.store.since(0):
+            stored = event.stored
+            assert repr(stored.document()) == repr(msgspec.json.decode(stored.body))
+        await world.store.close()
+
+    loop.run(tell())

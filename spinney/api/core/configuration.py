@@ -46,9 +46,16 @@ _AS_JSON = (".dockercfg", ".dockerconfigjson")
 class ConfigMap(Bare):
     """Files and settings for pods."""
 
+    data: Mapping[str, str] = {}
+    binary_data: Mapping[str, str] = {}
+    """Bytes, in base64."""
+
 
 class Secret(Bare):
     """Files and settings for pods that few may read."""
+
+    data: Mapping[str, str] = {}
+    """Bytes, in base64."""
 
 
 class ServiceAccount(Bare):

@@ -253,6 +253,7 @@ KIND = built_in(
     },
     namespaced=False,
     has_status=True,
+    has_status_rules=True,
     default=_default,
     rules=_rules,
     births=_births,

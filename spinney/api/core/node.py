@@ -62,7 +62,7 @@ class Node(Record):
     status: NodeStatus = NodeStatus()
 
 
-def _default(document: Document) -> Document:
+def _default_status(document: Document) -> Document:
     status = document.get("status")
     if not isinstance(status, dict) or status.get("capacity") is None:
         return document
@@ -97,7 +97,7 @@ KIND = built_in(
     finer={"spec": Finer(default={}), "spec.taints.effect": Finer(enum=EFFECTS)},
     namespaced=False,
     has_status=True,
-    default=_default,
+    default_status=_default_status,
     rules=_rules,
     changes=_changes,
     selectable=("spec.unschedulable",),

@@ -64,6 +64,12 @@ class PodSchedulingGate(Record):
     name: str
 
 
+class PodReadinessGate(Record):
+    """A condition of somebody else that must hold before a pod is ready."""
+
+    condition_type: str
+
+
 class PodSpec(Record):
     """What a pod should be; containers and volumes are left as they stand."""
 
@@ -74,12 +80,15 @@ class PodSpec(Record):
     hostname: str = ""
     subdomain: str = ""
     scheduler_name: str = ""
+    service_account_name: str = ""
     restart_policy: str = "Always"
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str = "PreemptLowerPriority"
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
     node_selector: Mapping[str, str] = {}
     affinity: Document | None = None
     tolerations: tuple[Document, ...] = ()
@@ -124,6 +133,7 @@ KIND = built_in(
     finer=pod_defaults.FINER,
     has_status=True,
     default=pod_defaults.default,
+    default_status=pod_defaults.default_status,
     rules=pod_rules.rules,
     births=pod_rules.births,
     changes=pod_rules.changes,

@@ -101,11 +101,14 @@ def default(document: Document) -> Document:
     for containers in ("containers", "initContainers"):
         if spec.get("hostNetwork") is True:
             filled = _each(filled, containers, _with_host_ports)
-    if filled is not spec:
-        document = {**document, "spec": filled}
-    status = document.get("status")
-    if isinstance(status, dict) and "qosClass" not in status:
-        document = with_value(document, ["status", "qosClass"], qos_class(filled))
+    return document if filled is spec else {**document, "spec": filled}
+
+
+def default_status(document: Document) -> Document:
+    """Return a pod that has its other defaults with its class of service."""
+    spec, status = document.get("spec"), document.get("status")
+    if isinstance(spec, dict) and isinstance(status, dict) and "qosClass" not in status:
+        return with_value(document, ["status", "qosClass"], qos_class(spec))
     return document
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from spinney.api.core.builtin import Bare, Finer, built_in, immutable, port_faults
+from spinney.api.core.builtin import Finer, built_in, immutable, port_faults
 from spinney.api.core.container_rules import port_name_fault
 from spinney.api.core.pod_defaults import PROTOCOLS
 from spinney.api.kinds import Names
@@ -72,8 +72,11 @@ class ObjectReference(Record):
     resource_version: str = ""
 
 
-class Endpoints(Bare):
+class Endpoints(Record):
     """Where the pods of a service are reached, in the form of old."""
+
+    metadata: ObjectMeta
+    subsets: tuple[Document, ...] = ()
 
 
 class EndpointConditions(Record):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from spinney.meta.documents import Document, Json, same
-from spinney.meta.patches.fields import elements_of, has_fields, json_text
+from spinney.meta.patches import fields
+from spinney.meta.patches.fields import elements_of, json_text
 from spinney.meta.schemas import Schema
 
 _LEAF: Document = {}
@@ -25,20 +26,22 @@ class Claims:
 
     __slots__ = (
         "_children",
-        "_has_fields",
         "_is_plain",
-        "_is_whole",
         "_items",
         "_key",
         "_remembered",
         "_rest",
         "_schema",
+        "has_fields",
+        "is_whole",
     )
 
     def __init__(self, schema: Schema | None) -> None:
         """Prepare for a schema; what lies below is prepared when first met."""
         self._schema = schema
-        self._has_fields = has_fields(schema)
+        self.has_fields = fields.has_fields(schema)
+        """Whether objects here are merged by field."""
+
         self._children: dict[str, tuple[str, Claims]] = {}
         self._rest: Claims | None = None
         self._items: Claims | None = None
@@ -46,7 +49,8 @@ class Claims:
         self._key = keys[0] if len(keys) == 1 else ""
         self._remembered: dict[tuple[str, int], tuple[list[Json], Document]] = {}
         self._is_plain = _is_plain(schema)
-        self._is_whole = schema is None or schema.list_type not in ("set", "map")
+        self.is_whole = schema is None or schema.list_type not in ("set", "map")
+        """Whether lists here are merged as a whole."""
 
     def of(self, document: Document, untracked: frozenset[str]) -> Document:
         """Return the `fieldsV1` of a new document, without some fields of its metadata.
@@ -58,18 +62,19 @@ class Claims:
             below = document[key]
             if key in ("apiVersion", "kind") or below is None:
                 continue
-            element, claims = self._child(key)
+            element, claims = self.child(key)
             if key != "metadata" or not isinstance(below, dict):
-                found[element] = claims._below(below)
+                found[element] = claims.below(below)
                 continue
             tracked = {name: below[name] for name in below if name not in untracked}
-            inside = claims._below(tracked)
+            inside = claims.below(tracked)
             inner = {name: inside[name] for name in inside if name != "."}
             if inner:
                 found[element] = inner
         return found
 
-    def _child(self, key: str) -> tuple[str, Claims]:
+    def child(self, key: str) -> tuple[str, Claims]:
+        """Return the element of a field of objects here, and the claims of what it holds."""
         found = self._children.get(key)
         if found is not None:
             return found
@@ -80,18 +85,18 @@ class Claims:
             self._rest = Claims(None if self._schema is None else self._schema.values)
         return f"f:{key}", self._rest
 
-    def _below(self, value: Json) -> Document:
+    def below(self, value: Json) -> Document:
         """Return what is claimed below a value; nothing where it is merged as a whole."""
         if isinstance(value, dict):
-            if not value or not self._has_fields:
+            if not value or not self.has_fields:
                 return _LEAF
             found: Document = {".": {}}
-            child = self._child
+            child = self.child
             for key in sorted(value):
                 below = value[key]
                 if isinstance(below, (dict, list)):
                     element, claims = child(key)
-                    found[element] = claims._below(below)
+                    found[element] = claims.below(below)
                 elif below is not None:
                     found[f"f:{key}"] = _LEAF
             return found if len(found) > 1 else _LEAF
@@ -100,28 +105,29 @@ class Claims:
         return _LEAF
 
     def _below_items(self, items: list[Json]) -> Document:
-        if self._schema is None or self._is_whole:
+        if self._schema is None or self.is_whole:
             return _LEAF
         mark = self._mark(items)
         known = self._remembered.get(mark)
         if known is not None and self._are_alike(items, known[0]):
             return known[1]
-        named = self._named_elements(items)
+        named = self.named_elements(items)
         elements = named or elements_of(self._schema, items)
         if elements is None:
             return _LEAF
-        below = self._of_items()
+        below = self.of_items()
         by_element = dict(zip(elements, items, strict=True))
         has_twins = len(by_element) < len(items)
         found: Document = {".": {}}
         for element in sorted(by_element):
             is_twin = has_twins and elements.count(element) > 1
-            found[element] = _LEAF if is_twin else below._below(by_element[element])
+            found[element] = _LEAF if is_twin else below.below(by_element[element])
         if named and not has_twins:
             self._remember(mark, items, found)
         return found
 
-    def _of_items(self) -> Claims:
+    def of_items(self) -> Claims:
+        """Return the claims of the items of lists here."""
         if self._items is None:
             self._items = Claims(None if self._schema is None else self._schema.items)
         return self._items
@@ -138,7 +144,7 @@ class Claims:
 
     def _are_alike(self, items: list[Json], others: list[Json]) -> bool:
         """Whether two lists as long have the same named items, alike, in the same order."""
-        key, below = self._key, self._of_items()
+        key, below = self._key, self.of_items()
         is_plain = below._is_plain
         for item, other in zip(items, others, strict=True):
             if not isinstance(item, dict):
@@ -162,20 +168,20 @@ class Claims:
             for key, below in value.items():
                 beside = other[key]
                 if isinstance(below, (dict, list)):
-                    if not self._child(key)[1]._is_alike(below, beside):
+                    if not self.child(key)[1]._is_alike(below, beside):
                         return False
                 elif (below is None) is not (beside is None) or isinstance(beside, (dict, list)):
                     return False
             return True
         if not isinstance(value, list) or not isinstance(other, list):
             return False
-        if self._is_whole:
+        if self.is_whole:
             return True
         if not self._key or len(value) != len(other):
             return same(value, other)
         return self._are_alike(value, other)
 
-    def _named_elements(self, items: list[Json]) -> list[str] | None:
+    def named_elements(self, items: list[Json]) -> list[str] | None:
         """Return the elements of items told apart by one short text each, as most are."""
         key = self._key
         if not key or self._schema is None or self._schema.type != "array":

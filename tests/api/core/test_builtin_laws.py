@@ -2,7 +2,8 @@
 
 Laws: admitting never raises; defaults filled in twice are as filled in once, and overwrite nothing
 a user wrote but a zero that Kubernetes cannot tell from nothing; an object that is not changed has
-no faults on update; the quick way of admission tells what the slow way tells.
+no faults on update; the quick way of admission tells what the slow way tells, of whole objects and
+of a status alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from spinney.api.kinds import KINDS, OUR_KINDS, Kind
 from spinney.api.surroundings import NOTHING_KNOWN, Surroundings
 from spinney.meta.documents import Document, Json, leaves, same, without
 from spinney.meta.records import decode
+from spinney.meta.schemas import Schema
 from spinney.meta.shapes import Shape
+from spinney.meta.sieves import WORTH_AFTER
 from tests.api import samples
 from tests.api.core.objects import OBJECTS
 
@@ -156,11 +159,85 @@ def test_the_quick_way_of_admission_tells_what_the_slow_way_tells(kind: Kind) ->
             if kind.sieve.passes(each):
                 filled = kind.sieve.fill_defaults(each)
                 assert text_of(filled) == text_of(Shape(kind.schema).fill_defaults(each))
-                final = kind.default(filled)
+                final = kind.default_status(kind.default(filled))
                 if kind.sieve.settles(final):
                     assert [str(fault) for fault in kind.shape.faults(final)] == []
 
     holds()
+
+
+_LEAVES: dict[str, st.SearchStrategy[Json]] = {
+    "string": st.sampled_from(("True", "Ready", "2026-01-01T00:00:00Z", "127.0.0.1", "Active")),
+    "integer": st.integers(-1, 3),
+    "boolean": st.booleans(),
+    "number": st.sampled_from((1.5, 2)),
+}
+
+
+def drawn(schema: Schema) -> st.SearchStrategy[Json]:
+    """Draw a value of a schema, mostly: words it does not take are among them."""
+    if schema.enum:
+        return st.sampled_from(schema.enum)
+    if schema.type == "array" and schema.items is not None:
+        return st.lists(drawn(schema.items), max_size=2)
+    if schema.properties:
+        some = {key: drawn(below) for key, below in schema.properties.items()}
+        return st.fixed_dictionaries({}, optional=some)
+    if schema.values is not None:
+        return st.dictionaries(st.sampled_from(("a", "b")), drawn(schema.values), max_size=2)
+    return _LEAVES.get(schema.type, st.just("x"))
+
+
+def statuses(kind: Kind) -> st.SearchStrategy[Document]:
+    """Draw good and broken statuses of a kind."""
+    return (
+        drawn(kind.schema.properties["status"])
+        .map(lambda status: {"status": status})
+        .flatmap(lambda holder: st.just(holder) | samples.mutated(holder))
+    )
+
+
+QUICKLY_JUDGED = pytest.mark.parametrize(
+    "kind",
+    [kind for kind in KINDS.values() if kind.has_status and not kind.has_status_rules],
+    ids=lambda kind: kind.names.plural,
+)
+
+
+@pytest.mark.law
+@QUICKLY_JUDGED
+def test_a_status_judged_alone_is_judged_as_with_its_object(kind: Kind) -> None:
+    owned = kind.names.group_kind in OUR_KINDS
+    written = samples.of_kind(kind.names.kind)[0] if owned else good(kind)
+    stored = kinds.admit(kind, written)[0]
+    passed = 0
+
+    @given(holder=statuses(kind))
+    def holds(holder: Document) -> None:
+        nonlocal passed
+        document = {**stored, **holder}
+        alone = kinds.admitted_status(kind, document)
+        if alone is None:
+            return
+        passed += 1
+        whole, faults = kinds.admit(kind, document, stored, Surroundings(subresource="status"))
+        assert text_of(alone) == text_of(whole["status"])
+        assert [fault.path for fault in faults if fault.path.startswith("status")] == []
+
+    for _ in range(WORTH_AFTER):
+        kind.status_sieve.is_worth_making()
+    holds()
+    assert passed
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.names.plural)
+def test_what_is_filled_in_of_an_object_leaves_its_status_alone(kind: Kind) -> None:
+    if kind.names.group_kind in OUR_KINDS:
+        written = samples.of_kind(kind.names.kind)[0]
+    else:
+        written = good(kind)
+    for status in ({}, {"phase": "x"}, {"capacity": {"cpu": "1"}}):
+        assert kind.default({**written, "status": status})["status"] is status
 
 
 @EVERY_KIND

@@ -1,0 +1,1 @@
+"""Simulated nodes: any number of them in one process, for scale, demos and tests."""

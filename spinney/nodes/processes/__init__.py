@@ -1,0 +1,1 @@
+"""The process runtime: pods as processes of this machine."""
