@@ -283,6 +283,9 @@ def _turn(seen: Observation, set_: PodCliqueSet, place: CliquePlace) -> Turn:
     if place.group is not None and not replica_updates.is_on_delete(set_):
         return Turn(progress=stored)
     if replica_updates.is_on_delete(set_):
+        if stored is not None and pod_updates.is_open(stored):
+            reason = "its update ends: pods follow their template when they are deleted"
+            return Turn(progress=pod_updates.ended(stored, seen.now), reason=reason)
         if seen.revision != set_.status.current_generation_hash:
             return Turn(progress=stored)
         marked = pod_updates.marked_on_delete(clique, seen.pods, seen.revision, seen.now)
@@ -525,6 +528,8 @@ def _status(
 def _is_in_update(seen: Observation) -> bool:
     """Whether the update of its group is about this clique (rule 4.1)."""
     if seen.group is None or seen.set_ is None or seen.place is None:
+        return False
+    if not group_updates.is_open(seen.group.status.rolling_update_progress):
         return False
     template = seen.set_.spec.template
     found = places.clique_of(template, seen.place.clique)

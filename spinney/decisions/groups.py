@@ -19,6 +19,7 @@ from spinney.api.podcliquescalinggroup import (
     PodCliqueScalingGroupUpdateProgress,
 )
 from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.decisions import (
     clique_status,
@@ -66,6 +67,9 @@ class Observation(Record):
 
     cliques: tuple[PodClique, ...] = ()
     """Its PodCliques, sorted by name."""
+
+    gangs: tuple[PodGang, ...] = ()
+    """The gangs its copies are placed with, looked at while it is in update."""
 
     holders: tuple[ObjectMeta, ...] = ()
     """PodCliques at names it needs that are not its own."""
@@ -132,15 +136,18 @@ class Turn(Record):
 
 def _turn(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Turn:
     """Return what an update does now; nothing, where it is not this group's turn (rule 3.6)."""
-    group, template = seen.group, set_.spec.template
+    group = seen.group
     stored = group.status.rolling_update_progress
     on_delete = replica_updates.is_on_delete(set_)
+    if on_delete and stored is not None and group_updates.is_open(stored):
+        reason = "its update ends: pods follow their template when they are deleted"
+        return Turn(progress=group_updates.ended(stored, seen.now), reason=reason)
     is_target = seen.revision == set_.status.current_generation_hash
     is_turn = replica_updates.is_turn_of(set_, place.set_replica_index, seen.revision)
     if not (is_turn or (on_delete and is_target)):
         return Turn(progress=stored)
-    found = copies_of(seen)
-    begun = group_updates.begun(group, found, template, seen.revision, seen.now)
+    found, target = copies_of(seen), group_updates.targets(set_.spec.template, place)
+    begun = group_updates.begun(group, found, target, seen.revision, seen.now)
     if begun is not None:
         if on_delete:
             begun = msgspec.structs.replace(begun, update_ended_at=begun.update_started_at)
@@ -154,9 +161,9 @@ def _turn(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Turn:
     most = disruption.most_at_once(
         None if rolling is None else rolling.max_unavailable, group.spec.replicas
     )
-    hold = "the update is paused" if strategy.paused else ""
-    step = group_updates.step(group, found, template, stored, most=most, hold=hold)
-    progress = group_updates.advanced(group, found, template, stored, step, seen.now)
+    hold = "the update is paused" if strategy.paused else _hold(seen)
+    step = group_updates.step(group, found, target, stored, most=most, hold=hold)
+    progress = group_updates.advanced(group, found, target, stored, step, seen.now)
     goes = set() if strategy.paused else {*step.forced, *step.taken}
     return Turn(
         progress=progress,
@@ -168,6 +175,12 @@ def _turn(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Turn:
         ),
         reason=f"its update: {step.waits_for or 'goes on'}",
     )
+
+
+def _hold(seen: Observation) -> str:
+    """Return why an update takes nothing that is ready now (rule 2.8)."""
+    about_to_go = [gang.metadata.name for gang in seen.gangs if disruption.is_marked(gang)]
+    return f"gang {about_to_go[0]} is about to be preempted" if about_to_go else ""
 
 
 def _stamped(seen: Observation, set_: PodCliqueSet, found: Sequence[Copy]) -> Iterator[Action]:

@@ -312,6 +312,7 @@ class _Plan:
         self._lost: set[str] = set()
         self._wanted: dict[GroupKind, set[str]] = {}
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
+        self._stamps: dict[tuple[str, str], str] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
         for _, metadata in _strangers(seen):
             self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
@@ -546,13 +547,26 @@ class _Plan:
         there = self._there[groupkinds.CLIQUE].get(place.name)
         if not isinstance(there, PodClique) or copies.is_going(there):
             return
-        if self.running[place.set_replica_index] not in self._known:
+        revision = self.running[place.set_replica_index]
+        if revision not in self._known:
+            return
+        if there.metadata.labels.get(labels.POD_TEMPLATE_HASH) == self._stamp(set_, place):
             return
         wanted = clique_documents.podclique(set_, set_.spec.template, place)
         change = clique_documents.template_change(there, wanted)
         if change:
             why = "its replica runs another template"
             self._patch(groupkinds.CLIQUE, there.metadata, change, why)
+
+    def _stamp(self, set_: PodCliqueSet, place: CliquePlace) -> str:
+        """Return the hash of what a clique of a replica is made from, worked out once a look."""
+        key = self.running[place.set_replica_index], place.clique
+        if key not in self._stamps:
+            template = set_.spec.template
+            clique = places.clique_of(template, place.clique)
+            assert clique is not None, "a place is of a clique of its template"
+            self._stamps[key] = revisions.pod_template_hash(template, clique)
+        return self._stamps[key]
 
     def _make_autoscaler(self, name: str, document: Document) -> None:
         if self._want(groupkinds.AUTOSCALER, name):

@@ -6,7 +6,7 @@ left as it is (rule 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,6 +21,7 @@ from spinney.api.podcliquescalinggroup import (
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import copies, places, revisions
 from spinney.decisions.copies import Copy
+from spinney.decisions.places import GroupPlace
 from spinney.decisions.updates import taking
 from spinney.decisions.updates.taking import Chosen, Step, Unit
 
@@ -32,20 +33,20 @@ def is_open(progress: PodCliqueScalingGroupUpdateProgress | None) -> bool:
     return progress is not None and progress.update_ended_at is None
 
 
-def target_hashes(template: PodCliqueSetTemplateSpec, copy_: Copy) -> dict[str, str]:
-    """Return the template hash each PodClique of a copy should carry, by its full name."""
+def targets(template: PodCliqueSetTemplateSpec, place: GroupPlace) -> Mapping[str, str]:
+    """Return the template hash each clique of a group should be of, by its name in the template."""
     found: dict[str, str] = {}
-    for place in copy_.places:
-        clique = places.clique_of(template, place.clique)
-        assert clique is not None, "a place is of a clique of its template"
-        found[place.name] = revisions.pod_template_hash(template, clique)
+    for name in place.config.clique_names:
+        clique = places.clique_of(template, name)
+        assert clique is not None, "a place is of cliques of its template"
+        found[name] = revisions.pod_template_hash(template, clique)
     return found
 
 
-def is_outdated(template: PodCliqueSetTemplateSpec, copy_: Copy) -> bool:
+def is_outdated(target: Mapping[str, str], copy_: Copy) -> bool:
     """Whether any PodClique of a copy is of another template."""
-    target = target_hashes(template, copy_)
-    return any(_hash(clique) != target[clique.metadata.name] for clique in copy_.cliques)
+    wanted = {place.name: target[place.clique] for place in copy_.places}
+    return any(_hash(clique) != wanted[clique.metadata.name] for clique in copy_.cliques)
 
 
 def _hash(clique: PodClique) -> str:
@@ -55,7 +56,7 @@ def _hash(clique: PodClique) -> str:
 def begun(
     group: PodCliqueScalingGroup,
     found: Sequence[Copy],
-    template: PodCliqueSetTemplateSpec,
+    target: Mapping[str, str],
     revision: str,
     now: datetime,
 ) -> PodCliqueScalingGroupUpdateProgress | None:
@@ -63,7 +64,7 @@ def begun(
     progress = group.status.rolling_update_progress
     if progress is not None and progress.pod_clique_set_generation_hash == revision:
         return None
-    if not any(is_outdated(template, each) for each in found) and not is_open(progress):
+    if not any(is_outdated(target, each) for each in found) and not is_open(progress):
         return None
     at = now.replace(microsecond=0)
     return PodCliqueScalingGroupUpdateProgress(
@@ -75,17 +76,28 @@ def begun(
     )
 
 
+def ended(
+    progress: PodCliqueScalingGroupUpdateProgress, now: datetime
+) -> PodCliqueScalingGroupUpdateProgress:
+    """Return the progress of an update that is given up where it stands."""
+    return msgspec.structs.replace(
+        progress,
+        ready_replica_indices_selected_to_update=None,
+        update_ended_at=now.replace(microsecond=0),
+    )
+
+
 def step(
     group: PodCliqueScalingGroup,
     found: Sequence[Copy],
-    template: PodCliqueSetTemplateSpec,
+    target: Mapping[str, str],
     progress: PodCliqueScalingGroupUpdateProgress,
     *,
     most: int,
     hold: str = "",
 ) -> Step:
     """Return the next step of an open update."""
-    units = [_unit(each, template) for each in found if each.cliques]
+    units = [_unit(each, target) for each in found if each.cliques]
     return taking.step(
         units,
         chosen_in(progress),
@@ -96,13 +108,13 @@ def step(
     )
 
 
-def _unit(copy_: Copy, template: PodCliqueSetTemplateSpec) -> Unit:
+def _unit(copy_: Copy, target: Mapping[str, str]) -> Unit:
     births = [clique.metadata.creation_timestamp or _LONG_AGO for clique in copy_.cliques]
     return Unit(
         name=str(copy_.index),
         born=min(births),
         index=copy_.index,
-        is_outdated=is_outdated(template, copy_),
+        is_outdated=is_outdated(target, copy_),
         is_ready=copies.is_available(copy_),
         is_going=all(map(copies.is_going, copy_.cliques)),
     )
@@ -123,18 +135,19 @@ def chosen_in(progress: PodCliqueScalingGroupUpdateProgress) -> Chosen:
 def advanced(
     group: PodCliqueScalingGroup,
     found: Sequence[Copy],
-    template: PodCliqueSetTemplateSpec,
+    target: Mapping[str, str],
     progress: PodCliqueScalingGroupUpdateProgress,
     next_: Step,
     now: datetime,
 ) -> PodCliqueScalingGroupUpdateProgress:
     """Return the progress after a step; the same one where nothing changed."""
     before, chosen = chosen_in(progress), next_.chosen
-    ended = is_complete(group, found, template, progress)
+    ended = is_complete(group, found, target, progress)
     updated = sum(
-        _hash(clique) == target_hashes(template, each)[clique.metadata.name]
-        and copies.is_updated(clique)
-        for each in found
+        _hash(clique) == wanted[clique.metadata.name] and copies.is_updated(clique)
+        for wanted, each in (
+            ({place.name: target[place.clique] for place in each.places}, each) for each in found
+        )
         for clique in each.cliques
     )
     at = now.replace(microsecond=0)
@@ -160,11 +173,11 @@ def advanced(
 def is_complete(
     group: PodCliqueScalingGroup,
     found: Sequence[Copy],
-    template: PodCliqueSetTemplateSpec,
+    target: Mapping[str, str],
     progress: PodCliqueScalingGroupUpdateProgress,
 ) -> bool:
     """Whether no copy is outdated, and as many are whole as there were (rule 3.8)."""
-    if any(is_outdated(template, each) for each in found):
+    if any(is_outdated(target, each) for each in found):
         return False
     whole = sum(map(copies.is_available, found))
     there_were = min(progress.replicas_at_start, group.spec.replicas)

@@ -65,6 +65,15 @@ def marked_on_delete(
     return msgspec.structs.replace(progress, update_ended_at=progress.update_started_at)
 
 
+def ended(progress: PodCliqueUpdateProgress, now: datetime) -> PodCliqueUpdateProgress:
+    """Return the progress of an update that is given up where it stands."""
+    return msgspec.structs.replace(
+        progress,
+        ready_pods_selected_to_update=None,
+        update_ended_at=now.replace(microsecond=0),
+    )
+
+
 def step(
     clique: PodClique,
     members: Sequence[Pod],

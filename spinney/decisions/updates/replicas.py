@@ -109,11 +109,25 @@ def begun(set_: PodCliqueSet, target: str, now: datetime) -> PodCliqueSetUpdateP
 def advanced(
     scene: Scene, torn_down: Collection[int], now: datetime
 ) -> PodCliqueSetUpdateProgress | None:
-    """Return the progress of a set's update as it is now; None where it never was updated."""
+    """Return the progress of a set's update as it is now; None where it never was updated.
+
+    One that is under way ends where pods are to follow only when somebody deletes them.
+    """
     progress = scene.set_.status.rolling_update_progress
-    if progress is None or not is_open(scene.set_):
-        return progress
+    if progress is None:
+        return None
     at = now.replace(microsecond=0)
+    if not is_open(scene.set_):
+        return msgspec.structs.replace(progress, **_counts(scene))
+    if is_on_delete(scene.set_):
+        return msgspec.structs.replace(
+            progress,
+            currently_updating=None,
+            update_ended_at=at,
+            updated_pod_cliques=(),
+            updated_pod_clique_scaling_groups=(),
+            **_counts(scene),
+        )
     index = current(scene.set_)
     if index is not None and (index >= scene.set_.spec.replicas or is_done(scene, index)):
         index = None
@@ -155,8 +169,27 @@ def updated_count(scene: Scene, progress: PodCliqueSetUpdateProgress) -> int:
     chosen = progress.currently_updating
     in_update = None if chosen is None else chosen.replica_index
     return sum(
-        scene.running.get(index) == scene.target and index != in_update
+        scene.running.get(index) == scene.target
+        and index != in_update
+        and not _has_older(scene, index)
         for index in range(scene.set_.spec.replicas)
+    )
+
+
+def _has_older(scene: Scene, index: int) -> bool:
+    """Whether something of a replica still is of an older template, as where nobody deleted it.
+
+    What is missing is not older: it is made of the target.
+    """
+    cliques = (scene.cliques.get(place.name) for place in scene.layout.standalone_places(index))
+    groups = (scene.groups.get(place.name) for place in scene.layout.group_places(index))
+    return any(
+        clique is not None and clique.status.updated_replicas < clique.status.replicas
+        for clique in cliques
+    ) or any(
+        group is not None
+        and group.status.current_pod_clique_set_generation_hash not in ("", scene.target)
+        for group in groups
     )
 
 
