@@ -132,6 +132,7 @@ def _scene(seen: Observation, running: Mapping[int, str]) -> Scene:
         running=running,
         cliques=cliques,
         groups=groups,
+        gangs={gang.metadata.name: gang for gang in seen.gangs},
     )
 
 
@@ -419,12 +420,22 @@ class _Plan:
             )
 
     def _count_anew(self, target: str, kept: Mapping[str, ControllerRevision]) -> None:
-        """Number the target above all others where the set went back to it: the newest counts."""
+        """Number the target above all others where the set went back to it: the newest counts.
+
+        Why it was changed is told as the set tells it, as people annotate that afterwards too.
+        """
+        if target not in kept:
+            return
+        metadata = kept[target].metadata
+        merge: Document = {}
         newest = max((item.revision for item in kept.values()), default=0)
-        if target in kept and kept[target].revision < newest:
-            merge: Document = {"revision": newest + 1}
-            metadata = kept[target].metadata
-            self._patch(groupkinds.REVISION, metadata, merge, "the set went back to it")
+        if kept[target].revision < newest:
+            merge["revision"] = newest + 1
+        why = revisions.cause(self.set_.metadata)
+        if why and why != revisions.cause(metadata):
+            merge["metadata"] = {"annotations": {labels.CHANGE_CAUSE: why}}
+        if merge:
+            self._patch(groupkinds.REVISION, metadata, merge, "it is what the set says now")
 
     # One replica
 

@@ -119,22 +119,21 @@ def blocker(scene: Scene, members: Sequence[Pod]) -> Blocker:
     index = replicas.current(scene.set_)
     if index is None:
         return Blocker(word=NOT_READY, sentence="no replica is in update yet")
-    for found in (*_pods(index, members), *_gates(scene, index)):
+    for found in (*_pods(scene, index, members), *_gates(scene, index)):
         return found
     return Blocker(
         word=NOT_READY, sentence=f"replica {index} is not whole, and every pod of it is ready"
     )
 
 
-def _pods(index: int, members: Sequence[Pod]) -> Iterator[Blocker]:
+def _pods(scene: Scene, index: int, members: Sequence[Pod]) -> Iterator[Blocker]:
     """Yield pods that are not ready: those without a node first."""
     waiting = [pod for pod in members if not pods.is_ready(pod) and not pods.is_terminating(pod)]
     for pod in waiting:
         if pods.is_scheduled(pod):
             continue
         clique = pod.metadata.labels.get(labels.PODCLIQUE, "")
-        said = conditions.find(pod.status.conditions, "PodScheduled")
-        message = said.message if said is not None and said.message else "it has no node yet"
+        message = why_no_node(scene, pod)
         is_full = any(word in message.lower() for word in _TOO_LITTLE)
         yield Blocker(
             word=RESOURCES if is_full else SCHEDULING,
@@ -146,6 +145,17 @@ def _pods(index: int, members: Sequence[Pod]) -> Iterator[Blocker]:
             word=NOT_READY,
             sentence=f"pod of {clique} in replica {index}: {evidence.of_pod(pod)}",
         )
+
+
+def why_no_node(scene: Scene, pod: Pod) -> str:
+    """Return why a pod was not placed: what its gang says, else what it says itself."""
+    gang = scene.gangs.get(pod.metadata.labels.get(labels.PODGANG, ""))
+    if gang is not None:
+        said = conditions.find(gang.status.conditions, "Schedulable")
+        if said is not None and said.message and said.reason != "Placed":
+            return said.message
+    said = conditions.find(pod.status.conditions, "PodScheduled")
+    return said.message if said is not None and said.message else "it has no node yet"
 
 
 def _gates(scene: Scene, index: int) -> Iterator[Blocker]:

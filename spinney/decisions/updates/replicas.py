@@ -15,6 +15,7 @@ from spinney.api.podcliqueset import (
     PodCliqueSetUpdateProgress,
     SetReplicaUpdateProgress,
 )
+from spinney.api.podgang import PodGang
 from spinney.decisions import copies
 from spinney.decisions.places import Layout
 from spinney.decisions.updates import groups as group_updates
@@ -34,6 +35,7 @@ class Scene(Record):
     """Its PodCliques outside groups, by name."""
 
     groups: Mapping[str, PodCliqueScalingGroup]
+    gangs: Mapping[str, PodGang] = {}
 
     @property
     def target(self) -> str:
@@ -149,9 +151,9 @@ def advanced(
         progress,
         currently_updating=chosen,
         update_ended_at=at if ended else None,
-        updated_pod_cliques=() if index is None else tuple(_updated_cliques(scene, index)),
+        updated_pod_cliques=() if index is None else tuple(updated_cliques(scene, index)),
         updated_pod_clique_scaling_groups=(
-            () if index is None else tuple(_updated_groups(scene, index))
+            () if index is None else tuple(updated_groups(scene, index))
         ),
         last_progress_at=at if turned else _latest(scene, index, progress.last_progress_at),
         **_counts(scene),
@@ -200,12 +202,13 @@ def is_done(scene: Scene, index: int) -> bool:
     cliques = sum(1 for _ in scene.layout.standalone_places(index))
     groups = sum(1 for _ in scene.layout.group_places(index))
     return (
-        len([*_updated_cliques(scene, index)]) == cliques
-        and len([*_updated_groups(scene, index)]) == groups
+        len([*updated_cliques(scene, index)]) == cliques
+        and len([*updated_groups(scene, index)]) == groups
     )
 
 
-def _updated_cliques(scene: Scene, index: int) -> Iterator[str]:
+def updated_cliques(scene: Scene, index: int) -> Iterator[str]:
+    """Yield the PodCliques outside groups that are updated in a replica."""
     for place in scene.layout.standalone_places(index):
         clique = scene.cliques.get(place.name)
         if clique is not None and _is_clique_updated(clique, scene.target):
@@ -221,7 +224,8 @@ def _is_clique_updated(clique: PodClique, target: str) -> bool:
     )
 
 
-def _updated_groups(scene: Scene, index: int) -> Iterator[str]:
+def updated_groups(scene: Scene, index: int) -> Iterator[str]:
+    """Yield the groups that are updated in a replica."""
     for place in scene.layout.group_places(index):
         group = scene.groups.get(place.name)
         if group is not None and _is_group_updated(group, scene.target):
@@ -276,11 +280,11 @@ def _counts(scene: Scene) -> dict[str, int]:
     replicas = range(scene.set_.spec.replicas)
     return {
         "updated_pod_cliques_count": sum(
-            len([*_updated_cliques(scene, index)]) for index in replicas
+            len([*updated_cliques(scene, index)]) for index in replicas
         ),
         "total_pod_cliques_count": len(scene.layout.cliques) * len(replicas),
         "updated_pod_clique_scaling_groups_count": sum(
-            len([*_updated_groups(scene, index)]) for index in replicas
+            len([*updated_groups(scene, index)]) for index in replicas
         ),
         "total_pod_clique_scaling_groups_count": len(scene.layout.groups) * len(replicas),
     }
