@@ -79,7 +79,7 @@ async def _history(session: Session, arguments: argparse.Namespace) -> int:
     if arguments.diff is not None:
         first, second = (_numbered(editions, number, found) for number in arguments.diff)
         for difference in history.differences(first.data, second.data):
-            session.screen.line(_told(difference))
+            session.screen.line(told(difference))
         return 0
     if arguments.output == "json":
         items: list[Json] = [_document(edition, now) for edition in editions]
@@ -139,13 +139,14 @@ def _numbered(editions: Sequence[Edition], number: int, found: Found) -> Edition
 
 
 def _summary(changed: Sequence[Difference]) -> list[str]:
-    told = [_told(difference) for difference in changed[:CHANGES_TOLD]]
+    shown = [told(difference) for difference in changed[:CHANGES_TOLD]]
     if len(changed) > CHANGES_TOLD:
-        told.append(f"{len(changed) - CHANGES_TOLD} more")
-    return told or ["nothing"]
+        shown.append(f"{len(changed) - CHANGES_TOLD} more")
+    return shown or ["nothing"]
 
 
-def _told(difference: Difference) -> str:
+def told(difference: Difference) -> str:
+    """Return one difference as people read it."""
     was, is_ = _value(difference.before), _value(difference.after)
     return screen.plain(f"{difference.path}: {was} -> {is_}")
 
@@ -181,7 +182,7 @@ async def _undo(session: Session, arguments: argparse.Namespace) -> int:
     await _patch(session, found, said, {**written}, is_dry=arguments.dry_run)
     session.screen.line(f"{title} rolled back to revision {target.number}{_dry(arguments)}")
     for difference in history.differences(is_now, target.data):
-        session.screen.line(f"  {_told(difference)}")
+        session.screen.line(f"  {told(difference)}")
     _note_pause(session, found)
     return 0
 

@@ -13,6 +13,7 @@ DEEDS = ("status", "history", "undo", "pause", "resume", "restart")
 
 def declare(verbs: Verbs) -> None:
     """Declare what can be typed."""
+    _declare_plan(verbs)
     made = _add(
         verbs,
         "rollout",
@@ -48,6 +49,37 @@ def declare(verbs: Verbs) -> None:
         "--dry-run", action="store_true", help="undo, restart: say what would be done, and stop"
     )
     parsing.take_form(made, ("text", "json"))
+
+
+def _declare_plan(verbs: Verbs) -> None:
+    made = _add(
+        verbs,
+        "plan",
+        _plan,
+        "Tell what applying changed sets would do, before anything is done: what rolls and why, "
+        "every step, how low each level comes, what would block. Ends with 1 where it would.",
+    )
+    made.add_argument(
+        "-f",
+        "--filename",
+        dest="files",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE|-|DIR",
+        help="manifests; - reads standard input",
+    )
+    made.add_argument("--force-conflicts", action="store_true", help="take fields that others hold")
+    made.add_argument(
+        "--field-manager", default="spinney", metavar="NAME", help="who would own the fields"
+    )
+    parsing.take_form(made, ("text", "json"))
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from spinney.cli import planning
+
+    return planning.run(arguments)
 
 
 def _add(verbs: Verbs, name: str, run: Run, text: str) -> argparse.ArgumentParser:

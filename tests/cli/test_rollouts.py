@@ -199,3 +199,59 @@ def test_a_wrong_call_is_told(here, words, said):
     code, out, err = here.run("rollout", *words)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_a_plan_is_told_before_anything_is_done_and_then_it_happens(here):
+    here.apply(chat(1, cpu="100m"))
+    ready(here)
+    before = uids(here)
+    new = chat(2).with_("spec.template.terminationDelay", "1h")
+    plan = here.done("plan", "-f", "-", stdin=json.dumps(new.document()))
+    path = "spec.podSpec.containers[main].image"
+    assert (
+        plan
+        == f"""\
+chat: replaces 4 pods
+what rolls
+  web    rolls    its pod template changes
+      {path}: example/main:1 -> example/main:2
+  model  stays    its pod template stays as it is
+what else changes, and replaces no pod
+  template.terminationDelay: <none> -> 1h
+steps
+  1. replica 1
+     chat-1-web: chat-1-web-0, chat-1-web-1
+  2. replica 0
+     chat-0-web: chat-0-web-0, chat-0-web-1
+at the worst
+  set chat: 1 of 2
+  clique chat-0-web: 1 of 2, 2 needed
+  clique chat-1-web: 1 of 2, 2 needed
+  away at once: 1 pod
+"""
+    )
+    assert uids(here) == before
+    told = json.loads(here.done("plan", "-f", "-", "-o", "json", stdin=json.dumps(new.document())))
+    here.apply(new)
+    here.done("rollout", "status", "chat", "-w", "--timeout", "40s")
+    after = uids(here)
+    taken = {step["subject"] for step in told["steps"] if step["sort"] == "pod"}
+    assert {name for name in before if before[name] != after[name]} == taken
+
+
+def test_a_plan_that_would_block_says_so_and_one_of_nothing_is_a_wrong_call(here):
+    here.apply(chat(1))
+    ready(here)
+    code, out, err = here.run("plan", "-f", "-", stdin=json.dumps(chat(2, cpu="99").document()))
+    assert (code, err) == (1, "")
+    assert out.startswith("chat: replaces 1 pod, and does not come to its end\n")
+    assert "  gang chat-1: " in out
+    assert "have too little cpu" in out
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    code, _, err = here.run("plan", "-f", "-", stdin=json.dumps(config))
+    assert code == 2
+    assert "configmap/x is left out" in err
+    assert "no PodCliqueSet is among the manifests" in err
+    faulty = chat(1).with_("spec.replicas", -1).document()
+    code, _, err = here.run("plan", "-f", "-", stdin=json.dumps(faulty))
+    assert (code, "spec.replicas" in err) == (1, True)

@@ -215,7 +215,7 @@ def begins(about: Ref, set_: PodCliqueSet, index: int) -> Emit:
     return Emit(
         about=about,
         type="Normal",
-        reason="ReplicaUpdateStarted",
+        reason=replicas.STARTED,
         note=f"replica {index} is updated to revision {target}",
-        key=f"{set_.metadata.uid}/ReplicaUpdateStarted/{target}/{index}",
+        key=f"{set_.metadata.uid}/{replicas.STARTED}/{target}/{index}",
     )

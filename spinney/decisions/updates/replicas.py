@@ -22,6 +22,9 @@ from spinney.decisions.updates import groups as group_updates
 from spinney.decisions.updates import pods as pod_updates
 from spinney.meta.records import Record
 
+STARTED = "ReplicaUpdateStarted"
+"""The event that a replica's turn has come."""
+
 
 class Scene(Record):
     """What is seen of a set in update."""
