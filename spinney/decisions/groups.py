@@ -6,7 +6,7 @@ revision its set replica runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -352,6 +352,7 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
     """Return the status of a scaling group."""
     group = seen.group
     found = copies_of(seen)
+    target = _targets(seen)
     told_errors = sharing.same_errors(group.status.last_errors, errors)
     status = msgspec.structs.replace(
         group.status,
@@ -361,7 +362,9 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
         scheduled_replicas=sum(map(copies.is_scheduled, found)),
         available_replicas=sum(map(copies.is_available, found)),
         updated_replicas=sum(
-            copies.is_available(copy) and all(map(copies.is_updated, copy.cliques))
+            copies.is_available(copy)
+            and not group_updates.is_outdated(target, copy)
+            and all(map(copies.is_updated, copy.cliques))
             for copy in found
         ),
         selector=_selector(group),
@@ -373,6 +376,13 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
             status, current_pod_clique_set_generation_hash=seen.revision
         )
     return status
+
+
+def _targets(seen: Observation) -> Mapping[str, str]:
+    """Return what the copies should be made from: what their set replica runs."""
+    if seen.set_ is None or seen.place is None:
+        return {}
+    return group_updates.targets(seen.set_.spec.template, seen.place)
 
 
 def _follows(seen: Observation, copy: Copy) -> bool:

@@ -148,6 +148,7 @@ def test_help_loads_nothing_but_the_command_line():
         "spinney.cli",
         "spinney.cli.completing",
         "spinney.cli.insight",
+        "spinney.cli.rollouts",
         "spinney.cli.main",
         "spinney.cli.objects",
         "spinney.cli.offline",
