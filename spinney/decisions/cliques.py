@@ -40,6 +40,7 @@ from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
 from spinney.decisions.updates import groups as group_updates
+from spinney.decisions.updates import lockstep
 from spinney.decisions.updates import pods as pod_updates
 from spinney.decisions.updates import replicas as replica_updates
 from spinney.meta import conditions
@@ -304,6 +305,7 @@ def _turn(seen: Observation, set_: PodCliqueSet, place: CliquePlace) -> Turn:
         seen.pods,
         stored,
         most=disruption.most_at_once(max_unavailable(set_), clique.spec.replicas),
+        due=lockstep.due(set_, clique.spec.replicas),
         hold=_hold(seen, is_paused=strategy.paused),
     )
     progress = pod_updates.advanced(clique, seen.pods, stored, step, seen.now)

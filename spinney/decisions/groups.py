@@ -40,6 +40,7 @@ from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.sharing import Shared
 from spinney.decisions.termination import Fate
 from spinney.decisions.updates import groups as group_updates
+from spinney.decisions.updates import lockstep
 from spinney.decisions.updates import replicas as replica_updates
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
@@ -162,7 +163,8 @@ def _turn(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Turn:
         None if rolling is None else rolling.max_unavailable, group.spec.replicas
     )
     hold = "the update is paused" if strategy.paused else _hold(seen)
-    step = group_updates.step(group, found, target, stored, most=most, hold=hold)
+    due = lockstep.due(set_, group.spec.replicas)
+    step = group_updates.step(group, found, target, stored, most=most, due=due, hold=hold)
     progress = group_updates.advanced(group, found, target, stored, step, seen.now)
     goes = set() if strategy.paused else {*step.forced, *step.taken}
     return Turn(

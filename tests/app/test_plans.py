@@ -118,6 +118,7 @@ def is_complete(life: Life) -> bool:
         (("c",), {"rollingRecreate": {"maxUnavailable": 2}}),
         ((), {"type": "OnDelete"}),
         ((), {"paused": True}),
+        (("a", "b", "c"), {"type": "Coherent"}),
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])

@@ -94,6 +94,7 @@ def step(
     progress: PodCliqueScalingGroupUpdateProgress,
     *,
     most: int,
+    due: int | None = None,
     hold: str = "",
 ) -> Step:
     """Return the next step of an open update."""
@@ -104,6 +105,7 @@ def step(
         wanted={str(index) for index in range(group.spec.replicas)},
         least=min(group.spec.min_available, group.spec.replicas),
         most=most,
+        due=due,
         hold=hold,
     )
 

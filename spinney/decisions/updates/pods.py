@@ -80,6 +80,7 @@ def step(
     progress: PodCliqueUpdateProgress,
     *,
     most: int,
+    due: int | None = None,
     hold: str = "",
 ) -> Step:
     """Return the next step of an open update."""
@@ -91,6 +92,7 @@ def step(
         wanted=wanted,
         least=clique_status.floor(clique),
         most=most,
+        due=due,
         hold=hold,
     )
 

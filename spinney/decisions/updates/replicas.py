@@ -16,10 +16,12 @@ from spinney.api.podcliqueset import (
     SetReplicaUpdateProgress,
 )
 from spinney.api.podgang import PodGang
-from spinney.decisions import copies
+from spinney.decisions import clique_status, copies
 from spinney.decisions.places import Layout
 from spinney.decisions.updates import groups as group_updates
+from spinney.decisions.updates import lockstep
 from spinney.decisions.updates import pods as pod_updates
+from spinney.decisions.updates.lockstep import Stand
 from spinney.meta.records import Record
 
 STARTED = "ReplicaUpdateStarted"
@@ -103,7 +105,7 @@ def begun(set_: PodCliqueSet, target: str, now: datetime) -> PodCliqueSetUpdateP
         update_ended_at=at if is_on_delete(set_) else None,
         pod_clique_set_generation_hash=target,
         currently_updating=(
-            before.currently_updating
+            lockstep.anew(before.currently_updating)
             if before is not None and was_open and not is_on_delete(set_)
             else None
         ),
@@ -146,9 +148,10 @@ def advanced(
         same = index == current(scene.set_)
         chosen = (
             progress.currently_updating
-            if same
+            if same and progress.currently_updating is not None
             else SetReplicaUpdateProgress(replica_index=index, update_started_at=at)
         )
+        chosen = lockstep.advanced(scene.set_, chosen, _stands(scene, index))
     turned = chosen != progress.currently_updating or ended
     return msgspec.structs.replace(
         progress,
@@ -161,6 +164,44 @@ def advanced(
         last_progress_at=at if turned else _latest(scene, index, progress.last_progress_at),
         **_counts(scene),
     )
+
+
+def _stands(scene: Scene, index: int) -> Iterator[Stand]:
+    """Yield how far what a replica consists of has come: outside groups first."""
+    for place in scene.layout.standalone_places(index):
+        clique = scene.cliques.get(place.name)
+        if clique is None or copies.is_going(clique):
+            yield Stand()
+            continue
+        status, progress = clique.status, clique.status.rolling_update_progress
+        is_open = progress is not None and pod_updates.is_open(progress)
+        leads = progress is not None and progress.pod_clique_set_generation_hash == scene.target
+        in_flight = () if progress is None else pod_updates.chosen_in(progress).in_flight
+        yield Stand(
+            is_done=not is_open and status.current_pod_clique_set_generation_hash == scene.target,
+            is_changing=is_open and leads,
+            is_at_rest=not in_flight,
+            updated=status.updated_replicas,
+            replicas=clique.spec.replicas,
+            least=clique_status.floor(clique),
+        )
+    for group_place in scene.layout.group_places(index):
+        group = scene.groups.get(group_place.name)
+        if group is None or group.metadata.deletion_timestamp is not None:
+            yield Stand()
+            continue
+        told, moves = group.status, group.status.rolling_update_progress
+        is_open = moves is not None and group_updates.is_open(moves)
+        leads = moves is not None and moves.pod_clique_set_generation_hash == scene.target
+        in_flight = () if moves is None else group_updates.chosen_in(moves).in_flight
+        yield Stand(
+            is_done=not is_open and told.current_pod_clique_set_generation_hash == scene.target,
+            is_changing=is_open and leads,
+            is_at_rest=not in_flight,
+            updated=told.updated_replicas,
+            replicas=group.spec.replicas,
+            least=min(group.spec.min_available, group.spec.replicas),
+        )
 
 
 def _outdated(scene: Scene) -> Iterator[int]:

@@ -61,12 +61,14 @@ def step(
     wanted: Collection[str],
     least: int,
     most: int,
+    due: int | None = None,
     hold: str = "",
 ) -> Step:
     """Return the next step of an update.
 
-    `wanted` are the names there should be: nothing comes back under another. `hold` says why
-    nothing ready may be taken at all, whatever the counts say.
+    `wanted` are the names there should be: nothing comes back under another. `due` is how many of
+    them should have been taken by now, where all that changes moves in lock-step: then that counts,
+    and not `most`. `hold` says why nothing ready may be taken at all, whatever the counts say.
     """
     there = {unit.name: unit for unit in units}
     in_flight = [name for name in chosen.in_flight if not _is_back(name, there, wanted)]
@@ -89,8 +91,15 @@ def step(
     waits_for = ""
     for unit in left:
         count = len(in_flight) + len(picked)
-        if hold or not disruption.may_take(ready=ready, least=least, taken=count, most=most):
+        if due is not None:
+            waits_for = hold or _why_not_yet(
+                older=len(left) - len(picked), wanted=len(wanted), due=due
+            )
+            if not waits_for and not count and ready < least:
+                waits_for = _why_not(ready, least, (), most)
+        elif hold or not disruption.may_take(ready=ready, least=least, taken=count, most=most):
             waits_for = hold or _why_not(ready, least, [*in_flight, *picked], most)
+        if waits_for:
             break
         picked.append(unit.name)
         ready -= 1
@@ -101,7 +110,11 @@ def step(
             for unit in units
             if unit.is_outdated and not unit.is_ready and not unit.is_going
         ),
-        taken=tuple(_still_taken(there, in_flight, ready + len(picked), least, most)),
+        taken=tuple(
+            _still_taken(there, in_flight, ready + len(picked), least, most)
+            if due is None
+            else _as_they_were(there, in_flight)
+        ),
         waits_for=waits_for or _awaited(in_flight),
     )
 
@@ -114,7 +127,18 @@ def _still_taken(
     Between the choice and this look another one may have failed: then the chosen one serves on.
     `ready` are those that were not chosen.
     """
-    kept = [
+    kept = _as_they_were(there, in_flight)
+    gone = len(in_flight) - len(kept)
+    left = ready + len(kept)
+    for name in kept:
+        if disruption.may_take(ready=left, least=least, taken=gone, most=most):
+            yield name
+            left, gone = left - 1, gone + 1
+
+
+def _as_they_were(there: dict[str, Unit], in_flight: Sequence[str]) -> list[str]:
+    """Return those chosen before that are there as they were."""
+    return [
         name
         for name in in_flight
         if name in there
@@ -122,12 +146,13 @@ def _still_taken(
         and there[name].is_ready
         and not there[name].is_going
     ]
-    gone = len(in_flight) - len(kept)
-    left = ready + len(kept)
-    for name in kept:
-        if disruption.may_take(ready=left, least=least, taken=gone, most=most):
-            yield name
-            left, gone = left - 1, gone + 1
+
+
+def _why_not_yet(*, older: int, wanted: int, due: int) -> str:
+    """Return why no more is taken in this step of lock-step; "" where more is due."""
+    if older > wanted - due:
+        return ""
+    return "what is due in this step is taken: the others are waited for"
 
 
 def _is_back(name: str, there: dict[str, Unit], wanted: Collection[str]) -> bool:
