@@ -125,6 +125,7 @@ async def _objects(session: Session, kind: GroupKind, selection: Selection) -> l
     except ApiError as error:
         if error.code not in (401, 403, 404, 405):
             raise
+        session.screen.note(f"{resource.full_name} cannot be read: the plan leaves them out")
         return []
     return [_whole(resource.api_version, resource.kind, item) for item in items]
 
