@@ -304,12 +304,19 @@ def _update_rules(old: Cursor, new: Cursor, surroundings: Surroundings) -> Itera
 def _advise(new: Cursor, old: Cursor | None, surroundings: Surroundings) -> Iterator[str]:
     spec = new["spec"]
     yield from training.advice(spec)
+    yield from _strategy_advice(spec["updateStrategy"])
     yield from template_rules.advice(
         spec["template"],
         None if old is None else old["spec"]["template"],
         _workload_type(new),
         surroundings,
     )
+
+
+def _strategy_advice(strategy: Cursor) -> Iterator[str]:
+    most, type_ = strategy["rollingRecreate"]["maxUnavailable"], strategy["type"].string()
+    if most.value is not None and type_ in (COHERENT, ON_DELETE):
+        yield f"{most.path}: does not count with type {type_}"
 
 
 def _progress(name: str, field: str) -> Column:

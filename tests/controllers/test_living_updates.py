@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from spinney.api import groupkinds
-from spinney.meta.documents import Document, list_at, object_at, string_at
+from spinney.meta.documents import Document, list_at, object_at, string_at, with_value
 from spinney.meta.references import Precondition, Ref
 from tests.controllers.living import Life, live
 from tests.controllers.test_living import Dying
@@ -97,6 +97,22 @@ def test_an_update_goes_through_over_a_bad_line(seed: int) -> None:
             await life.apply(SHAPE.document())
             await serves(life, 10 * MINUTE)
             await life.apply(changed(SHAPE.document(), "a", "c"))
+            await life.until(lambda: is_complete(life), 30 * MINUTE)
+
+    live(story, seed)
+
+
+@pytest.mark.rule("3.6")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_coherent_update_goes_through_over_a_bad_line(seed: int) -> None:
+    def coherent(document: Document) -> Document:
+        return with_value(document, ["spec", "updateStrategy"], {"type": "Coherent"})
+
+    async def story(life: Life) -> None:
+        async with life.lagging():
+            await life.apply(coherent(SHAPE.document()))
+            await serves(life, 10 * MINUTE)
+            await life.apply(coherent(changed(SHAPE.document())))
             await life.until(lambda: is_complete(life), 30 * MINUTE)
 
     live(story, seed)
