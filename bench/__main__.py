@@ -7,6 +7,7 @@ import sys
 from bench import (
     admission,
     engine,
+    fleet,
     gangs,
     placement,
     registry,
@@ -19,6 +20,7 @@ from bench import (
 BENCHMARKS = {
     "admission": admission.run,
     "engine": engine.run,
+    "fleet": fleet.run,
     "gangs": gangs.run,
     "placement": placement.run,
     "registry": registry.run,

@@ -26,7 +26,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PORT = 8000
+PORT = int(os.environ.get("PORT", "8000"))
 PATIENCE_SECONDS = 10
 WORDS_MOST = 256
 PRIME = 2_147_483_647

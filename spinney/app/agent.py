@@ -53,7 +53,9 @@ IP = "127.0.0.1"
 PODS_MAX = 250
 """How many pods the machine takes."""
 
-TELL_MAX = timedelta(seconds=2)
+TELL_MAX = timedelta(seconds=4)
+"""How long telling how all ended may take."""
+
 GRACE = timedelta(seconds=10)
 """How long pods have to end when this process is told to by a signal."""
 
@@ -87,6 +89,7 @@ class AgentProcess:
         self._closing: set[asyncio.Task[None]] = set()
         self._done = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
+        self._leave_grace = timedelta()
         source, writer = GatedSource(self._gate), GatedWriter(self._gate)
         self._informer = Informer(source, FOLLOWED, clock, entropy, NoMetrics())
         hardware = _hardware(runtime)
@@ -189,17 +192,34 @@ class AgentProcess:
         await asyncio.shield(self._leaving)
 
     def leave_soon(self, grace: timedelta) -> None:
-        """Begin to leave; a second time changes nothing."""
-        if self._leaving is None:
-            self._leaving = asyncio.ensure_future(self._leave(grace))
+        """Begin to leave; a second time only a shorter grace changes anything."""
+        if self._leaving is not None:
+            if grace >= self._leave_grace:
+                return
+            self._leaving.cancel()
+        self._leave_grace = grace
+        self._leaving = asyncio.ensure_future(self._leave(grace))
 
     async def _leave(self, grace: timedelta) -> None:
-        try:
-            await self._agent.leave(grace, is_told=self._gate.is_open)
-            if self._gate.is_open:
-                await self._registration.end(TELL_MAX)
-        finally:
-            self._done.set()
+        await self._agent.leave(grace)
+        if self._gate.is_open and grace > timedelta():
+            await self._tell_end()
+        self._done.set()
+
+    async def _tell_end(self) -> None:
+        """Tell how all ended, as long as there is somebody to tell it to."""
+        telling = [
+            asyncio.ensure_future(self._tell_pods_and_node()),
+            asyncio.ensure_future(self._gate.wait_shut()),
+        ]
+        seconds = TELL_MAX / timedelta(seconds=1)
+        await asyncio.wait(telling, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in telling:
+            task.cancel()
+        await asyncio.gather(*telling, return_exceptions=True)
+
+    async def _tell_pods_and_node(self) -> None:
+        await asyncio.gather(self._agent.wait_told(), self._registration.end(TELL_MAX))
 
 
 def _hardware(runtime: ProcessRuntime) -> Hardware:

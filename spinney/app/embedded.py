@@ -141,7 +141,7 @@ class Embedded:
             self._entropy,
             (
                 *controllers.controllers(reader, metrics=self._grounds.roster),
-                *upkeep.controllers(reader),
+                *(upkeep.controllers(reader) if self.options.nodes.are_any else ()),
             ),
             metrics=metrics,
         )

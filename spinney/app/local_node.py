@@ -18,15 +18,13 @@ from pathlib import Path
 
 import spinney
 from spinney.api.core.namespace import Namespace
-from spinney.api.core.node import Node
 from spinney.app.datafolder import AgentFolder, DataFolder, Holder
 from spinney.engine.backoff import Backoff
-from spinney.engine.verdicts import Refusal
 from spinney.meta.errors import Conflict, SpinneyError
-from spinney.meta.references import GroupKind, Precondition, Ref
-from spinney.nodes.agent import images, machines
+from spinney.nodes.agent import images
 from spinney.nodes.line import calling
 from spinney.nodes.line.calling import Line
+from spinney.nodes.line.loss import Loss
 from spinney.nodes.line.messages import Hello
 from spinney.ports import Clock, Entropy, Identity, Reader, Writer
 
@@ -36,9 +34,6 @@ NAME = "local"
 USER = f"system:node:{NAME}"
 KEEPER = Identity(user="system:spinney:nodes", manager="spinney-nodes")
 """Who tells that the agent is lost."""
-
-LOST_AFTER = timedelta(seconds=5)
-"""How long the line may be gone before the Node says so: an agent is started again sooner."""
 
 READY_MAX = timedelta(seconds=30)
 CONNECTED_MAX = timedelta(seconds=10)
@@ -51,6 +46,12 @@ END_SLACK = timedelta(seconds=8)
 AGAIN = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=10))
 PERIOD = timedelta(milliseconds=20)
 
+_BEGIN = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from spinney.app.agent import main; sys.exit(main())"
+)
+"""Has Python find this very package, whatever lies in the folder it is started in."""
+
 
 class LocalNode:
     """The node of this machine."""
@@ -62,14 +63,13 @@ class LocalNode:
         self._folder = AgentFolder(folder.root)
         self._settings = (folder.settings, Path.cwd() / images.FILE_NAME)
         self._reader = reader
-        self._writer = writer
         self._clock = clock
         self._entropy = entropy
         self.line = Line(NAME, self._folder.agent_socket, clock)
         self._connected = asyncio.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._supervising: asyncio.Task[None] | None = None
-        self._losing: asyncio.Task[None] | None = None
+        self._loss = Loss(NAME, reader, writer, clock, entropy)
         self._failures = 0
         self._is_ending = False
 
@@ -90,7 +90,7 @@ class LocalNode:
     # Supervising
 
     async def _supervise(self) -> None:
-        self._lose()
+        self._loss.is_gone()
         while True:
             try:
                 await self.line.hold(self._world(), spinney.__version__, self._take)
@@ -104,7 +104,7 @@ class LocalNode:
             self._connected.clear()
             if self._is_ending:
                 return
-            self._lose()
+            self._loss.is_gone()
             if self._folder.holder() is None and await self._start():
                 continue
             self._failures += 1
@@ -120,9 +120,7 @@ class LocalNode:
 
     def _take(self, hello: Hello) -> None:
         self._failures = 0
-        if self._losing is not None:
-            self._losing.cancel()
-            self._losing = None
+        self._loss.is_back()
         self._connected.set()
         LOG.info("the agent is connected", extra={"agent": hello.process})
 
@@ -146,9 +144,8 @@ class LocalNode:
             os.fchmod(log.fileno(), 0o600)
             self._child = subprocess.Popen(
                 [
-                    sys.executable,
-                    *(["-P"] if sys.flags.safe_path else []),
-                    *("-m", "spinney.app.agent"),
+                    *(sys.executable, "-P", "-c", _BEGIN),
+                    os.fspath(Path(spinney.__file__).parents[1]),
                     *("--data", os.fspath(self._folder.root)),
                     *("--node", NAME),
                     *(word for file in self._settings for word in ("--settings", str(file))),
@@ -161,31 +158,6 @@ class LocalNode:
                 start_new_session=True,
             )
         os.close(ready_to)
-
-    # Losing it
-
-    def _lose(self) -> None:
-        if self._losing is None:
-            self._losing = asyncio.create_task(self._tell_lost(), name="agent lost")
-
-    async def _tell_lost(self) -> None:
-        """Say on the Node that nobody knows, unless the agent is back before."""
-        await self._clock.sleep(LOST_AFTER)
-        ref = Ref(kind=GroupKind(group="", kind="Node"), namespace="", name=NAME)
-        while (node := self._reader.get(Node, "", NAME)) is not None:
-            told = machines.lost(node, self._clock.now())
-            if told is None:
-                return
-            only_if = Precondition(
-                uid=node.metadata.uid, resource_version=node.metadata.resource_version
-            )
-            try:
-                await self._writer.patch(ref, {"status": told}, only_if, "status")
-            except Refusal as error:
-                LOG.warning("the node could not be told of", extra={"reason": error})
-                await self._clock.sleep(AGAIN.longest)
-            else:
-                return
 
     # Ending
 
@@ -200,10 +172,9 @@ class LocalNode:
         try:
             await end_agent(self._folder, self._clock, GRACE)
         finally:
-            tasks = [task for task in (self._supervising, self._losing) if task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            self._supervising.cancel()
+            await asyncio.gather(self._supervising, return_exceptions=True)
+            await self._loss.close()
             if self._child is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._child.wait(timeout=1)

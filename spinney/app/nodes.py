@@ -1,5 +1,6 @@
 """The nodes of an embedded world, and who places pods on them, put together.
 
+scheduler   gives gangs their nodes
 local       this machine, through its agent, which is a process of its own
 fleet       simulated nodes, in this process
 roster      all nodes there are, as the server and the autoscalers ask them
@@ -43,9 +44,14 @@ class Grounds:
         entropy: Entropy,
         metrics: Metrics,
     ) -> None:
-        """Have the nodes a world was asked for; nothing is done before it runs."""
-        writer = world.writer(SCHEDULER)
-        self.scheduler = Scheduler(reader, writer, clock, entropy, metrics=metrics)
+        """Have the nodes a world was asked for; nothing is done before it runs.
+
+        Without any there is no scheduler either: who brings nodes brings it along.
+        """
+        self.scheduler: Scheduler | None = None
+        if nodes.are_any:
+            writer = world.writer(SCHEDULER)
+            self.scheduler = Scheduler(reader, writer, clock, entropy, metrics=metrics)
         self.fleet = Fleet(nodes.shapes, reader, world.writer(FLEET), clock, entropy)
         self.roster = Roster(self.fleet)
         self.local: LocalNode | None = None
@@ -63,20 +69,24 @@ class Grounds:
         return "" if self.fleet.is_ready else "simulated nodes are not all there yet"
 
     def _scheduler_fault(self) -> str:
-        return "" if self.scheduler.ready else "the scheduler has not looked at everything yet"
+        if self.scheduler is None or self.scheduler.ready:
+            return ""
+        return "the scheduler has not looked at everything yet"
 
     async def run(self) -> None:
         """Place pods and run them, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.fleet.run(), name="simulated nodes")
-            group.create_task(self.scheduler.run(), name="scheduler")
+            if self.scheduler is not None:
+                group.create_task(self.scheduler.run(), name="scheduler")
             if self.local is not None:
                 group.create_task(self.local.run(), name="local node")
 
     async def wait_ready(self) -> None:
         """Wait until everything here can be relied on."""
         await self.fleet.wait_ready()
-        await self.scheduler.wait_ready()
+        if self.scheduler is not None:
+            await self.scheduler.wait_ready()
         if self.local is not None:
             await self.local.wait_connected()
 

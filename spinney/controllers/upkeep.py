@@ -13,23 +13,25 @@ from typing import Any
 from spinney.api import groupkinds
 from spinney.api.core.node import Node
 from spinney.api.core.pod import Pod
+from spinney.api.core.poddisruptionbudget import PodDisruptionBudget
 from spinney.api.core.services import Endpoints, EndpointSlice, Service
+from spinney.api.podclique import PodClique
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.controllers import lookups, waking
 from spinney.controllers.selecting import Selecting
-from spinney.decisions import endpoints, node_loss, node_taints
+from spinney.decisions import budgets, endpoints, node_loss, node_taints
 from spinney.decisions.making import owning
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.engine.controller import Controller
 from spinney.engine.wakes import Wake
-from spinney.meta import indexes
+from spinney.meta import indexes, selectors
 from spinney.meta.references import Ref
 from spinney.ports import Reader
 
 
 def controllers(reader: Reader, settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
     """Return every controller of upkeep, to be run over a reader."""
-    return (_nodes(), _lost_pods(reader, settings), _endpoints(reader))
+    return (_nodes(), _lost_pods(reader, settings), _endpoints(reader), _budgets(reader))
 
 
 def _nodes() -> Controller[node_taints.Observation]:
@@ -149,3 +151,75 @@ def observe_service(reader: Reader, key: Ref, now: datetime) -> endpoints.Observ
         slices=tuple(slices),
         endpoints=reader.get(Endpoints, key.namespace, key.name),
     )
+
+
+def _budgets(reader: Reader) -> Controller[budgets.Observation]:
+    return Controller(
+        name="poddisruptionbudget",
+        kind=groupkinds.DISRUPTION_BUDGET,
+        observe=observe_budget,
+        decide=budgets.decide,
+        wakes=(
+            Wake(kind=groupkinds.POD, record=Pod, keys=_budgets_of(reader)),
+            Wake(kind=groupkinds.CLIQUE, record=PodClique, keys=_budgets_of_clique(reader)),
+        ),
+    )
+
+
+def observe_budget(reader: Reader, key: Ref, now: datetime) -> budgets.Observation | None:
+    """Return what is to be seen of one disruption budget; None where it is gone."""
+    budget = reader.get(PodDisruptionBudget, key.namespace, key.name)
+    if budget is None:
+        return None
+    selector = selectors.from_document(budget.spec.selector)
+    by = indexes.by_labels(dict(selector.equalities)) if selector.equalities else None
+    found = [
+        pod
+        for pod in reader.list(Pod, namespace=key.namespace, by=by)
+        if selector.matches(pod.metadata.labels)
+    ]
+    return budgets.Observation(
+        now=now, budget=budget, pods=tuple(found), replicas=_replicas(reader, found)
+    )
+
+
+def _replicas(reader: Reader, found: Iterable[Pod]) -> dict[str, int]:
+    """Return how many pods each PodClique is to have that made some, by its uid."""
+    counts: dict[str, int] = {}
+    for pod in found:
+        owner = owning.controller_of(pod.metadata)
+        if owner is None or owner.kind != groupkinds.CLIQUE:
+            continue
+        clique = reader.get(PodClique, owner.namespace, owner.name)
+        if clique is not None:
+            counts[clique.metadata.uid] = clique.spec.replicas
+    return counts
+
+
+def _budgets_of(reader: Reader) -> Callable[[Pod], Iterable[Ref]]:
+    """Wake the budgets that guard a pod; there are few in a namespace."""
+
+    def keys(pod: Pod) -> Iterator[Ref]:
+        metadata = pod.metadata
+        for budget in reader.list(PodDisruptionBudget, namespace=metadata.namespace):
+            if selectors.from_document(budget.spec.selector).matches(metadata.labels):
+                yield _budget_ref(budget)
+
+    return keys
+
+
+def _budgets_of_clique(reader: Reader) -> Callable[[PodClique], Iterable[Ref]]:
+    """Wake the budgets that may count how many pods a PodClique is to have."""
+
+    def keys(clique: PodClique) -> Iterator[Ref]:
+        for budget in reader.list(PodDisruptionBudget, namespace=clique.metadata.namespace):
+            if not isinstance(budget.spec.min_available, int):
+                yield _budget_ref(budget)
+
+    return keys
+
+
+def _budget_ref(budget: PodDisruptionBudget) -> Ref:
+    metadata = budget.metadata
+    kind = groupkinds.DISRUPTION_BUDGET
+    return Ref(kind=kind, namespace=metadata.namespace, name=metadata.name)

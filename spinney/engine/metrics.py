@@ -175,18 +175,27 @@ class PrometheusMetrics:
             )
             for name, declared in DURATIONS.items()
         }
+        self._found: dict[tuple[str, ...], Callable[[float], None]] = {}
         self._watched = _Watched()
         self._registry.register(self._watched)
 
     def count(self, name: str, *labels: str) -> None:
         """Count that something happened."""
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc()
+        found = self._found.get((name, *labels))
+        if found is None:
+            counter = self._counters[name]
+            found = (counter.labels(*labels) if labels else counter).inc
+            self._found[name, *labels] = found
+        found(1)
 
     def took(self, name: str, duration: timedelta, *labels: str) -> None:
         """Note how long something took."""
-        histogram = self._durations[name]
-        (histogram.labels(*labels) if labels else histogram).observe(duration.total_seconds())
+        found = self._found.get((name, *labels))
+        if found is None:
+            histogram = self._durations[name]
+            found = (histogram.labels(*labels) if labels else histogram).observe
+            self._found[name, *labels] = found
+        found(duration.total_seconds())
 
     def watch(self, read: Watched) -> None:
         """Have gauges read at every fetch."""

@@ -86,12 +86,15 @@ class Stored(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
         assert self._views is not None
         found = self._views.get(record)
         if found is None:
-            found = self._views[record] = self._viewed(record)
+            found = self._views[record] = self.glance(record)
         assert isinstance(found, record)
         return found
 
-    def _viewed(self, record: type[R]) -> R:
-        """Return a view made of the document, where it is at hand, else of the bytes."""
+    def glance(self, record: type[R]) -> R:
+        """Return a typed view that is not kept, for who reads little, and once.
+
+        It is made of the document where that is at hand, else of the bytes.
+        """
         if self._document is not None:
             with contextlib.suppress(DecodeError):
                 return records.decode(record, self._document)
@@ -130,12 +133,13 @@ def stored_from_document(ref: Ref, document: Document, version: int) -> Stored:
 
 
 def _owner_uids(metadata: Document) -> tuple[str, ...]:
-    return tuple(string_at(owner, ["uid"]) for owner in list_at(metadata, _OWNERS))
+    return tuple([string_at(owner, _UID_PATH) for owner in list_at(metadata, _OWNERS)])
 
 
 _METADATA_PATH = ("metadata",)
 _NODE_PATH = ("spec", "nodeName")
 _OWNERS = ("ownerReferences",)
+_UID_PATH = ("uid",)
 
 
 class _Owner(Record):

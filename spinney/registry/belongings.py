@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from spinney.meta.documents import Document, Json, list_at, string_at, with_value, without
+from spinney.meta.errors import DecodeError
 from spinney.meta.records import Record
 from spinney.registry import marking
 from spinney.store.store import Stored
@@ -38,9 +37,6 @@ class _Envelope(Record):
     metadata: _Metadata = _Metadata()
 
 
-_decode = msgspec.json.Decoder(_Envelope).decode
-
-
 class Belongings(Record):
     """Who owns an object, and who holds it."""
 
@@ -62,8 +58,8 @@ class Belongings(Record):
 def belongings_of(stored: Stored) -> Belongings:
     """Return an object's belongings; what is not of their shape is passed over."""
     try:
-        metadata = _decode(stored.body).metadata
-    except msgspec.ValidationError:
+        metadata = stored.glance(_Envelope).metadata
+    except DecodeError:
         metadata = _odd_metadata(stored.document())
     return Belongings(
         owners=metadata.owner_references,

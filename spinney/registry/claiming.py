@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from spinney.api.kinds import Kind, Names
-from spinney.meta.documents import Document, Json, is_list, object_at, string_at, value_at
+from spinney.meta.documents import Document, Json, is_list, object_at, value_at
 from spinney.meta.patches import apply as server_side_apply
 from spinney.meta.patches import takings
 from spinney.meta.patches.claims import Claims
@@ -81,20 +81,21 @@ def _left(
     entries: list[Json], taking: Taking, writer: tuple[str, str, str, str], time: str
 ) -> list[Json]:
     """Return the entries after a change, the writer's with what it took."""
-    result: list[Json] = []
+    result: list[Document] = []
     own: Document = {}
     for entry in entries:
+        assert isinstance(entry, dict), "entries that are stored can be read"
         fields = object_at(entry, ("fieldsV1",))
         kept = takings.minus(fields, taking.gone)
         if taking.taken and _identity(entry) == writer:
             own = kept
         elif kept is fields:
             result.append(entry)
-        elif kept and isinstance(entry, dict):
+        elif kept:
             result.append({**entry, "fieldsV1": kept})
     if taking.taken:
         result.append(_entry(writer, time, takings.plus(own, taking.taken)))
-    return sorted(result, key=_place)
+    return [*sorted(result, key=_place)]
 
 
 def _entry(identity: tuple[str, str, str, str], time: str, fields: Document) -> Document:
@@ -129,12 +130,12 @@ def _tracked(
     )
 
 
-def _identity(entry: Json) -> tuple[str, ...]:
-    fields = ("manager", "operation", "apiVersion", "subresource")
-    return tuple(string_at(entry, (field,)) for field in fields)
+def _identity(entry: Document) -> tuple[Json, ...]:
+    said = entry.get
+    return said("manager", ""), said("operation"), said("apiVersion"), said("subresource", "")
 
 
-def _place(entry: Json) -> tuple[str, ...]:
+def _place(entry: Document) -> tuple[str, ...]:
     """Return where an entry stands: by operation, then by age, then by name."""
     fields = ("operation", "time", "manager", "apiVersion", "subresource")
-    return tuple(string_at(entry, (field,)) for field in fields)
+    return tuple([f"{entry.get(field, '')}" for field in fields])

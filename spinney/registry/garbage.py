@@ -56,13 +56,19 @@ class GarbageCollector:
             if event.change is Change.DELETED:
                 self._note_gone(stored, had)
                 continue
-            if stored.owners != had or _may_be_marked(stored):
+            if _may_be_marked(stored) or (stored.owners != had and self._has_lost_owners(stored)):
                 self.looks.note(stored.ref)
             self._note_waiting((*had, *stored.owners))
 
     def cut(self) -> None:
         """Start over: some changes were missed."""
         self.start()
+
+    def _has_lost_owners(self, stored: Stored) -> bool:
+        """Whether an owner is gone, or going; nearly always all of them are there."""
+        owners = belongings.belongings_of(stored).owners
+        _, lost, going = self._judged_owners(stored.ref.namespace, owners)
+        return bool(lost or going)
 
     def _note_gone(self, stored: Stored, had: Iterable[str]) -> None:
         self._waiting.pop(stored.uid, None)

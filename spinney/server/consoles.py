@@ -126,6 +126,9 @@ class Talk(Protocol):
     async def conclude(self, status: Document) -> None:
         """Tell how it ended, and end; what was sent before still arrives."""
 
+    def close(self) -> None:
+        """Let the connection go."""
+
 
 class SocketTalk:
     """A conversation over a WebSocket."""
@@ -172,6 +175,9 @@ class SocketTalk:
         self.console.typed.drop()
         await self._send(ERROR, replies.encoded(status))
         await self._socket.close()
+
+    def close(self) -> None:
+        """Leave it to HTTP, which closes what it opened."""
 
     async def _send(self, channel: int, data: bytes) -> None:
         try:
@@ -265,6 +271,10 @@ class SpdyTalk:
         for stream in self._streams.values():
             await stream.end()
         await self._session.finish()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._raw.close()
 
 
 async def begin(

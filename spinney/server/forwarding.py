@@ -60,8 +60,10 @@ async def relay(runtime: PodRuntime, place: Place, port: int, client: Client) ->
     try:
         await asyncio.wait({outward, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await ended(inward, outward, leaving)
-        await inside.close()
+        try:
+            await ended(inward, outward, leaving)
+        finally:
+            await inside.close()
     return ""
 
 

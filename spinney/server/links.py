@@ -206,14 +206,9 @@ class Raw:
         """Cut the connection."""
         self._transport.abort()
 
-    async def finish(self, seconds: float) -> None:
-        """Wait so long for the peer to close, reading on: what we sent is lost otherwise."""
-        try:
-            async with asyncio.timeout(seconds):
-                while await self.read():
-                    pass
-        except TimeoutError:
-            self.abort()
+    def close(self) -> None:
+        """Close the connection, once what was sent is on its way."""
+        self._writer.close()
 
 
 def open_raw(asked: Asked, protocols: Iterable[str]) -> tuple[Raw, str]:
@@ -234,7 +229,7 @@ def open_raw(asked: Asked, protocols: Iterable[str]) -> tuple[Raw, str]:
             f"unable to upgrade: unable to negotiate protocol: client supports {theirs}, "
             f"server accepts {list(ours)}"
         )
-    if request.body_exists and not request.content.is_eof():
+    if request.body_exists:
         raise BadRequest("unable to upgrade: a request for an upgrade has no body")
     head = (
         "HTTP/1.1 101 Switching Protocols\r\n"

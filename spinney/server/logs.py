@@ -17,7 +17,7 @@ from spinney.server.containers import Place
 from spinney.server.lifetimes import Lifetimes
 from spinney.server.parameters import Query
 
-FIRST_SECONDS = 0.5
+FIRST_SECONDS = 0.25
 """How long the head of an answer waits for what comes first, which may be an error."""
 
 MEDIA = "text/plain; charset=utf-8"
@@ -120,9 +120,11 @@ async def send(
             await response.write_eof()
     finally:
         first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        if isinstance(chunks, AsyncGenerator):
-            await chunks.aclose()
+        try:
+            await asyncio.gather(first, return_exceptions=True)
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
     return response
 
 

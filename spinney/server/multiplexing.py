@@ -151,6 +151,8 @@ class Session:
             await self._take_data(spdy.Data(stream=frame.stream, data=b"", is_last=True))
 
     async def _take_data(self, frame: spdy.Data) -> None:
+        if frame.stream > self._newest:
+            raise spdy.Garbled(f"data of stream {frame.stream}, which never began")
         stream = self._streams.get(frame.stream)
         if stream is None or stream.is_ended_there:
             return

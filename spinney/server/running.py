@@ -173,6 +173,7 @@ class Running:
                 status = Internal("an error of the server's own: see its log").to_status()
             await self._until_closed(listening, talk.conclude(status))
         finally:
+            talk.close()
             await ended(listening)
 
     async def _until_closed(
@@ -194,7 +195,10 @@ class Running:
         stall = self._services.stall_seconds
         if not links.is_socket(asked):
             raw, _ = links.open_raw(asked, forwarding.SPDY_PROTOCOLS)
-            await self._forward_session(Session(raw, stall), place, runtime)
+            try:
+                await self._forward_session(Session(raw, stall), place, runtime)
+            finally:
+                raw.close()
             return Taken()
         ports = asked.request.raw_path.partition("?")[2]
         offered = asked.request.headers.get("Sec-WebSocket-Protocol", "")

@@ -267,7 +267,9 @@ class ScriptedRuntime:
         after.pods, after.volumes, after._count = self.pods, self.volumes, self._count
         after.plans = self.plans
         for key, running in self._attempts.items():
-            if running.state is not None and running.state.ended_at is None:
+            if running.state is None:
+                continue
+            if running.state.ended_at is None:
                 unknown = _ended(running.state, self.clock.now(), KILLED, "ContainerStatusUnknown")
                 running.state = unknown
             running.over.set()
@@ -376,6 +378,9 @@ class _Answering:
     async def write(self, _data: bytes) -> None:
         """Take the question."""
         self._asked.set()
+
+    async def end(self) -> None:
+        """Ask nothing more."""
 
     async def close(self) -> None:
         """End."""

@@ -22,10 +22,11 @@ FILES = tuple(
 
 
 def documents(file: Path) -> list[Document]:
-    """Return the documents of a file; a document that cannot be read fails the test."""
+    """Return what a file holds of our kinds; a document that cannot be read fails the test."""
     found = list(manifests.load(file.read_bytes()))
     assert [manifest.error for manifest in found] == [None] * len(found)
-    return [manifest.document for manifest in found if isinstance(manifest.document, dict)]
+    whole = [manifest.document for manifest in found if isinstance(manifest.document, dict)]
+    return [document for document in whole if kinds.group_kind_of(document) in OUR_KINDS]
 
 
 ALL = tuple(document for file in FILES for document in documents(file))

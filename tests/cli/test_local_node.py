@@ -1,4 +1,4 @@
-"""This machine as a node: real processes, from `spinney up` to `spinney down`; and what is killed."""
+"""This machine as a node: real processes, from `spinney up` to `down`; and what is killed."""
 
 from __future__ import annotations
 
@@ -165,3 +165,18 @@ def test_pods_outlive_the_control_plane_and_not_the_agent(world):
 
 def restarted(pod):
     return first(pod)["restartCount"] == 1
+
+
+def test_an_agent_of_another_world_ends_with_its_pods(world):
+    """The world was kept in memory and is gone: the next one knows nothing of its processes."""
+    memory = ("--nodes", "local", "--durability", "memory")
+    world.up(*memory)
+    world.run("apply", "-f", "-", stdin=json.dumps(system()))
+    until(world, both_ready)
+    held = agent(world)
+    kill(holder(world))
+    world.up(*memory)
+    assert agent(world).pid != held.pid
+    assert processes(world) == []
+    world.run("apply", "-f", "-", stdin=json.dumps(system()))
+    until(world, both_ready)

@@ -59,6 +59,8 @@ class System:
             *(f"serving-0-decode-{copy}-decode-worker-0" for copy in (0, 1)),
         ]
         block = os.getpid() % 200 + 20
+        with socket.create_server(("0.0.0.0", 0)) as free:
+            self.port = free.getsockname()[1]
         for index, name in enumerate(names):
             self.addresses[name] = f"127.88.{block}.{index + 1}"
         self._write_hosts(names)
@@ -73,6 +75,7 @@ class System:
         environment = {
             "PATH": os.environ["PATH"],
             "POD_IP": self.addresses[name],
+            "PORT": str(self.port),
             "SPINNEY_HOSTS_FILE": str(self.hosts),
             "GROVE_PCS_NAME": "serving",
             "GROVE_PCS_INDEX": "0",
@@ -88,7 +91,7 @@ class System:
         assert "listens on" in made.stdout.readline()
 
     def ask(self, name, path, question=None):
-        connection = http.client.HTTPConnection(self.addresses[name], 8000, timeout=20)
+        connection = http.client.HTTPConnection(self.addresses[name], self.port, timeout=20)
         method = "GET" if question is None else "POST"
         connection.request(method, path, None if question is None else json.dumps(question))
         answer = connection.getresponse()
@@ -148,7 +151,7 @@ def test_what_makes_no_sense_is_refused_and_the_end_comes_at_once(system):
     system.start(worker)
     assert system.ask(worker, "/nothing", {})[0] == 400
     assert system.ask(worker, "/read", {"tokens": "x"})[0] == 400
-    with socket.create_connection((system.addresses[worker], 8000)):
+    with socket.create_connection((system.addresses[worker], system.port)):
         assert system.stop(worker, signal.SIGTERM) == 0
 
 

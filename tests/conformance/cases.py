@@ -1,7 +1,8 @@
 """The table of kubectl invocations: what `table/*.yaml` says, read into values.
 
-A file holds cases. A case has objects it begins with (`given`, manifests created beforehand) and
-steps that run in order. A step is a command line, or a mapping:
+A file holds cases. A case has objects it begins with (`given`, manifests created beforehand), the
+`world` it is for (`manned` is one whose pods run) and steps that run in order. A step is a command
+line, or a mapping:
 
 * `run`: the command line; `stdin`: what it reads, in which `${name}` stands for what the command
   line `name` of `takes` prints; `since`, `until`: the minor versions of kubectl that know it;
@@ -57,6 +58,7 @@ class Case:
     says: str
     steps: tuple[Step, ...]
     given: tuple[str, ...] = ()
+    world: str = "plain"
     masks: dict[str, str] = field(default_factory=dict)
 
     def steps_for(self, minor: int) -> list[Step]:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import yaml
 
+from spinney.app import credentials
+from spinney.app.datafolder import DataFolder
+
 SECONDS_MAX = 30
 
 
@@ -75,15 +78,15 @@ class Live:
 class Up(Live):
     """One `spinney up` in a folder of its own."""
 
+    folder: Path | None = None
+    """Where it is started; its own folder, unless it must be elsewhere."""
+
     def __init__(self, folder: Path) -> None:
         """Start it, and wait until it answers."""
         self._log = (folder / "log").open("w+")
         self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "spinney", "up", "--data", str(folder / "data")),
-                *("--listen", "127.0.0.1:0", "--durability", "memory"),
-            ],
-            cwd=folder,
+            [sys.executable, "-m", *self.command(folder / "data")],
+            cwd=self.folder or folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -98,6 +101,14 @@ class Up(Live):
             raise AssertionError(f"the server did not start, exit code {self.end()}:\n{said}")
         super().__init__(kubeconfig)
         self._own_log = folder / "data" / "log"
+
+    @staticmethod
+    def command(data: Path) -> list[str]:
+        """Return what Python runs, on a data folder."""
+        return [
+            *("spinney", "up", "--data", str(data)),
+            *("--listen", "127.0.0.1:0", "--durability", "memory", "--nodes", "none"),
+        ]
 
     def log(self) -> str:
         """Return what the server wrote about itself."""
@@ -114,3 +125,21 @@ class Up(Live):
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._log.close()
+
+
+class Manned(Up):
+    """A server like it, on whose node `bench` pods run."""
+
+    folder = Path(__file__).resolve().parents[2]
+
+    @staticmethod
+    def command(data: Path) -> list[str]:
+        """Return what Python runs, on a data folder."""
+        return ["tests.conformance.manned", str(data)]
+
+    @property
+    def read_only(self) -> str:
+        """The token of who may only read."""
+        found = credentials.read(DataFolder(self.kubeconfig.parent).tokens)
+        assert found is not None
+        return found.read_only

@@ -25,7 +25,7 @@ def home(tmp_path_factory):
 
 
 def test_kubectl_prints_what_it_should(kubectl_case, minor, lives, home, tmp_path):
-    live = lives.of(f"1.{minor}")
+    live = lives.of(f"1.{minor}-{kubectl_case.world}")
     namespace = f"{kubectl_case.group}-{kubectl_case.name}"
     live.create_namespace(namespace)
     runner = Runner(

@@ -6,6 +6,7 @@ import pytest
 
 from spinney.api import groupkinds
 from spinney.controllers import catalog, upkeep
+from spinney.meta.errors import TooManyRequests
 from spinney.meta.references import Precondition, Ref
 from spinney.nodes.fleet import machines
 from spinney.testing import build
@@ -158,3 +159,78 @@ def test_a_gang_is_whole_again_after_its_node_is_lost(loss):
 
 def _ref(name):
     return Ref(kind=groupkinds.POD, namespace="default", name=name)
+
+
+def test_a_service_finds_its_pods_as_they_come_and_go():
+    async def story(yard):
+        await begun(yard, "sim:1,ready=5s")
+        await yard.user.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+            }
+        )
+        for index in range(3):
+            await yard.pod(f"web-{index}", labels={"app": "web"})
+        await yard.pod("other", labels={"app": "other"})
+        await yard.passes(seconds=3)
+        assert found(yard) == {"web-0": False, "web-1": False, "web-2": False}
+        assert yard.writes["EndpointSlice", "ADDED"] == yard.writes["Endpoints", "ADDED"] == 1
+        await yard.passes(seconds=3)
+        assert found(yard) == {"web-0": True, "web-1": True, "web-2": True}
+        await yard.delete("web-1")
+        await yard.passes(seconds=1)
+        assert found(yard) == {"web-0": True, "web-2": True}
+        web = Ref(kind=groupkinds.SERVICE, namespace="default", name="web")
+        await yard.patch(web, {"spec": {"selector": {"app": "other"}}})
+        await yard.passes(seconds=1)
+        assert found(yard) == {"other": True}
+        version = yard.store.version
+        await yard.passes(hours=1)
+        assert yard.store.version == version
+        await yard.user.delete(web, Precondition(), grace_seconds=None, propagation="Background")
+        await yard.passes(seconds=1)
+        assert found(yard) == {}
+        assert yard.document(groupkinds.ENDPOINTS, "web") is None
+
+    within(story)
+
+
+def found(yard):
+    return {
+        endpoint["targetRef"]["name"]: endpoint["conditions"]["ready"]
+        for stored in yard.store.list(groupkinds.ENDPOINT_SLICE)
+        for endpoint in stored.document()["endpoints"]
+    }
+
+
+def test_evictions_go_as_far_as_a_budget_lets_them_and_on_once_pods_are_back():
+    async def story(yard):
+        await begun(yard, "sim:1")
+        await yard.user.create(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
+            }
+        )
+        for index in range(3):
+            await yard.pod(f"web-{index}", labels={"app": "web"})
+        await yard.passes(seconds=1)
+        await yard.user.evict(_ref("web-0"), Precondition())
+        with pytest.raises(TooManyRequests):
+            await yard.user.evict(_ref("web-1"), Precondition())
+        await yard.passes(seconds=1)
+        with pytest.raises(TooManyRequests):
+            await yard.user.evict(_ref("web-1"), Precondition())
+        await yard.pod("web-3", labels={"app": "web"})
+        await yard.passes(seconds=1)
+        await yard.user.evict(_ref("web-1"), Precondition())
+        version = yard.store.version
+        await yard.passes(hours=1)
+        assert yard.store.version - version < 5
+
+    within(story)

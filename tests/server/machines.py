@@ -148,12 +148,7 @@ class Machine:
             await asyncio.gather(*copying)
             return await process.wait()
         finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            await _through(feeding, *copying)
-            process.stdin.close()
-            process._transport.close()
+            await self._cleaned(process, feeding, *copying)
 
     async def _with_terminal(self, command, console):
         ours, theirs = pty.openpty()
@@ -194,11 +189,22 @@ class Machine:
             return await process.wait()
         finally:
             loop.remove_reader(ours)
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            await _through(*tasks)
+            await self._cleaned(process, *tasks)
             os.close(ours)
+
+    async def _cleaned(self, process, *tasks):
+        """End a command and what served it, even where this is cancelled too."""
+
+        async def clean():
+            self.running += 1
+            try:
+                process._transport.close()
+                await _through(*tasks)
+                await process.wait()
+            finally:
+                self.running -= 1
+
+        await asyncio.shield(asyncio.ensure_future(clean()))
 
     # Connections
 
@@ -291,8 +297,9 @@ class Keeper:
             async with asyncio.TaskGroup() as group:
                 for container in document["spec"]["containers"]:
                     group.create_task(self._contain(document, uid, container, states))
-        finally:
+        except asyncio.CancelledError:
             await self._gone(document)
+            raise
 
     async def _contain(self, document, uid, container, states):
         name = container["name"]
@@ -300,9 +307,9 @@ class Keeper:
         starts = 2 if document["spec"].get("restartPolicy") == "OnFailure" else 1
         last: dict = {}
         for attempt in range(starts):
-            log = self._machine.log(uid, name)
             if not command:
                 return
+            log = self._machine.log(uid, name)
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -65,25 +65,24 @@ def _compare_metadata(
     if not isinstance(old, dict) or not isinstance(new, dict):
         raise Unclear
     inside = Taking()
-    _compare(claims, _unmanaged(old), _unmanaged(new), inside)
+    _compare(claims, old, new, inside, but=_MANAGED)
     for name in untracked:
-        if inside.taken.pop(f"f:{name}", None):
+        if inside.taken and inside.taken.pop(f"f:{name}", None):
             raise Unclear
     _put(found, "f:metadata", inside)
 
 
-def _unmanaged(metadata: Document) -> Document:
-    return {key: value for key, value in metadata.items() if key != _MANAGED}
-
-
-def _compare(claims: Claims, before: Document, after: Document, found: Taking) -> None:
-    """Compare two objects that are merged by field."""
+def _compare(
+    claims: Claims, before: Document, after: Document, found: Taking, *, but: str = ""
+) -> None:
+    """Compare two objects that are merged by field; most fields are texts, and as they were."""
     for key, old in before.items():
         new = after.get(key)
-        if new is not old:
-            _compare_part(*claims.child(key), old, new, found)
+        if new is old or key == but or (isinstance(old, str) and new == old):
+            continue
+        _compare_part(*claims.child(key), old, new, found)
     for key, new in after.items():
-        if new is not None and key not in before:
+        if new is not None and key not in before and key != but:
             _compare_part(*claims.child(key), None, new, found)
 
 
@@ -102,6 +101,9 @@ def _compare_part(element: str, claims: Claims, old: Json, new: Json, found: Tak
         inside = Taking()
         _compare_items(claims, old, new, inside)
         _put(found, element, inside)
+    elif isinstance(new, (str, int)) and isinstance(old, (str, int)):
+        if old is not new and not same(old, new):
+            found.gone[element] = found.taken[element] = _LEAF
     elif _has_parts(claims, old) or _has_parts(claims, new):
         raise Unclear
     elif not same(old, new):

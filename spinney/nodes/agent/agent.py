@@ -28,7 +28,7 @@ LOST_AGAIN: Final = timedelta(seconds=1)
 """How long to wait before a keeper that failed by a bug of ours begins anew."""
 
 LEAVE_SLACK: Final = timedelta(seconds=4)
-"""How much longer than its grace it may take to end all pods, and to tell it."""
+"""How much longer than its grace it may take to end all pods."""
 
 _log = logs.logger("agent")
 
@@ -194,11 +194,11 @@ class Agent:
 
     # Ending
 
-    async def leave(self, grace_max: timedelta, *, is_told: bool = True) -> None:
+    async def leave(self, grace_max: timedelta) -> None:
         """End all that runs, each with its own grace but no longer than this.
 
-        Returns when that is done, and told where `is_told`; or when it would take too long: what
-        then runs is the runtime's to end.
+        Called again with less, less it is. Returns when that is done, or when it would take too
+        long: what then runs is the runtime's to end.
         """
         self._is_leaving = True
         most = grace_max // timedelta(seconds=1)
@@ -210,7 +210,9 @@ class Agent:
         try:
             async with asyncio.timeout((grace_max + LEAVE_SLACK) / timedelta(seconds=1)):
                 await asyncio.gather(*(keeper.wait_idle() for keeper in keepers))
-                if is_told:
-                    await asyncio.gather(*(keeper.telling.wait_told() for keeper in keepers))
         except TimeoutError:
             _log.warning("not all pods ended in time")
+
+    async def wait_told(self) -> None:
+        """Wait until the stored status of every pod is what is true."""
+        await asyncio.gather(*(keeper.telling.wait_told() for keeper in self._keepers.values()))

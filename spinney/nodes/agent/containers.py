@@ -163,25 +163,27 @@ class ContainerLife:
         self, status: ContainerStatus | None, known: ContainerState | None, now: Moment
     ) -> None:
         """Take up a life that began before this process: as it was told, and as it is found."""
-        if status is not None:
-            self.attempt = status.restart_count
-            ended = status.state.terminated or status.last_state.terminated
-            self._last = ended
+        if status is None:
+            status = ContainerStatus(name=self.name)
+        state, last = status.state, status.last_state.terminated
+        self.attempt = status.restart_count
+        self._last = None if state.waiting is not None else last
         if known is not None and known.attempt >= self.attempt:
+            if known.attempt > self.attempt:
+                self._last = state.terminated or last
             self.attempt, self.stage = known.attempt, Stage.STARTING
-            self._before = self._last
             if known.started_at is not None:
                 self._begin(known.started_at, now, is_set_up=True)
             if known.ended_at is not None:
                 self._end(_terminated(known), now)
-        elif status is not None and status.state.running is not None:
-            self._started_at = status.state.running.started_at
+        elif state.running is not None:
+            self._started_at = state.running.started_at
             self._end(self._unknown(now), now)
-        elif status is not None and status.state.terminated is not None:
-            self._started_at = status.state.terminated.started_at
-            self._end(status.state.terminated, now)
-        elif status is not None and status.last_state.terminated is not None:
-            self._end(status.last_state.terminated, now)
+        elif state.terminated is not None:
+            self._started_at = state.terminated.started_at
+            self._end(state.terminated, now)
+        elif last is not None:
+            self._end(last, now)
 
     def _unknown(self, now: Moment) -> ContainerStateTerminated:
         return ContainerStateTerminated(
@@ -220,11 +222,8 @@ class ContainerLife:
         if state.attempt != self.attempt or not self.is_alive:
             return
         if state.started_at is not None and self._started_at is None:
-            began = self.stage is Stage.STARTING
             self._begin(state.started_at, now, is_set_up=False)
             if state.ended_at is None:
-                if not began:
-                    self.stage = Stage.STOPPING
                 yield Tell(reason="Started", note=f"Started container {self.name}")
                 yield from self._set_up()
         if state.ended_at is not None:
@@ -247,9 +246,11 @@ class ContainerLife:
         return Tell(reason="FailedStart", note=f"Error: {message}", is_warning=True)
 
     def _begin(self, started_at: datetime, now: Moment, *, is_set_up: bool) -> None:
-        self.stage = Stage.RUNNING
         self._started_at = started_at.replace(microsecond=0)
         self._running_since = now.elapsed
+        if self.stage is not Stage.STARTING:
+            return
+        self.stage = Stage.RUNNING
         self._probings = {}
         self._is_set_up = is_set_up or not self._has(Hook.POST_START)
         self._hook_under_way = self._kill_at = None
@@ -397,7 +398,8 @@ class ContainerLife:
             return
         if probing.due is not None:
             return
-        probing.take(now.elapsed, is_success=found.is_success)
+        if not probing.take(now.elapsed, is_success=found.is_success):
+            return
         kind = found.kind
         if not found.is_success:
             yield Tell(

@@ -77,9 +77,8 @@ class Keeper:
 
     def waits_for(self, clique: str) -> bool:
         """Whether the pod starts after a PodClique, and has not started yet."""
-        if self._life.view().held is None:
-            return False
-        return any(name == clique for name, _ in waiting.cliques(self.pod))
+        awaited = any(name == clique for name, _ in waiting.cliques(self.pod))
+        return awaited and self._life.is_held
 
     def gone(self) -> None:
         """Bring that the pod is stored no more."""
@@ -226,15 +225,32 @@ class Keeper:
             )
 
     async def _stop(self, instruction: said.Stop) -> None:
-        """End a container, once its start came to an end of its own."""
-        name = instruction.container
-        if (starting := self._starts.get(name)) is not None:
+        """End a container, once its start came to an end of its own, or at once without grace.
+
+        A start that was cut off may leave nothing behind that would tell of its end.
+        """
+        name, grace = instruction.container, instruction.grace_seconds
+        starting = self._starts.get(name)
+        is_cut = starting is not None and not starting.done() and grace == 0
+        if starting is not None and not starting.done():
+            if is_cut:
+                starting.cancel()
             await asyncio.wait([starting])
         try:
-            await self._station.runtime.stop(self.uid, name, instruction.grace_seconds)
+            await self._station.runtime.stop(self.uid, name, grace)
         except (SpinneyError, OSError) as error:
             said_of = logs.fields(object=self.ref, container=name, why=error)
             _log.warning("a container could not be told to end", extra=said_of)
+        if is_cut:
+            message = "it was ended before it ran"
+            self.give(
+                said.StartFailed(
+                    container=name,
+                    attempt=instruction.attempt,
+                    reason=START_FAULT,
+                    message=message,
+                )
+            )
 
     async def _hook(self, instruction: said.RunHook) -> None:
         name, hook = instruction.container, instruction.hook

@@ -79,6 +79,9 @@ class PodStage(enum.Enum):
     REMOVED = "removed"
 
 
+_PAST_START: Final = (PodStage.ENDING, PodStage.ENDED, PodStage.REMOVING, PodStage.REMOVED)
+
+
 class View(Record):
     """What is to be told of a pod."""
 
@@ -392,7 +395,7 @@ class PodLife:
         """Return what is to be told."""
         found = {name: life.status() for name, life in self._lives.items()}
         held = self._block if self.stage is PodStage.BLOCKED else None
-        if held is None and self._is_held:
+        if held is None and self.is_held:
             held = self._held
         is_over = not self._is_leaving and (self._is_deleted or self._verdict is not None)
         ends = (PodStage.ENDED, PodStage.REMOVING, PodStage.REMOVED)
@@ -408,9 +411,11 @@ class PodLife:
         )
 
     @property
-    def _is_held(self) -> bool:
-        """Whether nothing but the order of starting keeps the main containers back."""
-        return self.stage is PodStage.UP and not any(life.has_begun for life in self.main)
+    def is_held(self) -> bool:
+        """Whether the order of starting keeps the main containers back, or may yet."""
+        if self._held is None or self.stage in _PAST_START:
+            return False
+        return not any(life.has_begun for life in self.main)
 
     def validate(self) -> None:
         """Check the life against itself; raises InvariantViolation."""

@@ -1,4 +1,9 @@
-"""Probes: when a container is looked at, and what so many findings in a row mean. Pure."""
+"""Probes: when a container is looked at, and what so many findings in a row mean. Pure.
+
+A process is often ready in a fraction of its probe's period. So in the first period startup and
+readiness are looked at sooner, after 100 ms, 200 ms, 400 ms …, until they are found well once; what
+is found otherwise in that time counts for nothing. From then on the period is as declared.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,9 @@ from spinney.meta.records import Record
 SPREAD_PARTS: Final = 10
 """The second look comes later by up to this part of the period, so that pods that began together
 are not looked at together for ever."""
+
+EAGER: Final = timedelta(milliseconds=100)
+"""How soon the second look of the first period comes."""
 
 
 class ProbeKind(enum.Enum):
@@ -75,7 +83,17 @@ def _number(probe: Document, field: str, default: int) -> int:
 class Probing:
     """One probe of one attempt of a container."""
 
-    __slots__ = ("_failures", "_is_first", "_spread", "_successes", "due", "passes", "spec")
+    __slots__ = (
+        "_eager_until",
+        "_eager_wait",
+        "_failures",
+        "_is_first",
+        "_spread",
+        "_successes",
+        "due",
+        "passes",
+        "spec",
+    )
 
     def __init__(self, spec: ProbeSpec, first_due: timedelta, spread: timedelta) -> None:
         """Look for the first time at `first_due`."""
@@ -87,13 +105,20 @@ class Probing:
         self._successes = self._failures = 0
         self._is_first = True
         self._spread = spread % (spec.period / SPREAD_PARTS)
+        is_eager = spec.kind is not ProbeKind.LIVENESS
+        self._eager_until = first_due + (spec.period if is_eager else timedelta())
+        self._eager_wait = EAGER
 
     def begin(self) -> None:
         """Note that a look is under way."""
         self.due = None
 
-    def take(self, now: timedelta, *, is_success: bool) -> None:
-        """Take what a look found."""
+    def take(self, now: timedelta, *, is_success: bool) -> bool:
+        """Take what a look found; returns whether it counts."""
+        if not is_success and self._is_first and now < self._eager_until:
+            self.due = min(now + self._eager_wait, self._eager_until)
+            self._eager_wait *= 2
+            return False
         if is_success:
             self._successes, self._failures = self._successes + 1, 0
             if self._successes >= self.spec.success_threshold:
@@ -104,3 +129,4 @@ class Probing:
                 self.passes = False
         self.due = now + self.spec.period + (self._spread if self._is_first else timedelta())
         self._is_first = False
+        return True

@@ -62,6 +62,10 @@ class Socket:
         self._writer.write(data)
         await self._writer.drain()
 
+    async def end(self) -> None:
+        """Send nothing more."""
+        self._writer.write_eof()
+
     async def close(self) -> None:
         """End both directions."""
         self._writer.close()

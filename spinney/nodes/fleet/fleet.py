@@ -34,7 +34,7 @@ from spinney.nodes.fleet.lives import Moment, Step
 from spinney.nodes.fleet.machines import Machine
 from spinney.nodes.fleet.plans import BadPlan
 from spinney.nodes.fleet.shapes import MILLION, Shape
-from spinney.nodes.fleet.turns import BadWaits, Turns
+from spinney.nodes.fleet.turns import Turns
 from spinney.ports import Change, Clock, Entropy, Reader, Writer
 
 IN_FLIGHT_MAX: Final = 128
@@ -256,7 +256,7 @@ class Fleet:
             plan = plans.plan(pod, plan)
             if word == lives.STARTING:
                 held = self._turns.held(ref, pod)
-        except (BadPlan, BadWaits) as error:
+        except BadPlan as error:
             held = ContainerStateWaiting(reason="BadAnnotation", message=str(error))
         if word != lives.STARTING:
             self._turns.forget(ref)

@@ -27,7 +27,7 @@ from spinney.decisions import pods
 from spinney.meta import conditions, durations
 from spinney.meta.documents import Document, string_at
 from spinney.meta.records import Record
-from spinney.nodes.agent import statuses
+from spinney.nodes.agent import lifecycle, statuses
 from spinney.nodes.agent.statuses import Verdict
 from spinney.nodes.fleet.plans import Plan
 
@@ -47,10 +47,6 @@ START_FAILED_CODE: Final = 1
 """What they exit with where their start fails by lot."""
 
 _DELETED = Verdict(reason="Deleted", message="it was deleted before it ended")
-_OVERDUE = Verdict(
-    reason="DeadlineExceeded",
-    message="Pod was active on the node longer than the specified deadline",
-)
 
 
 class Moment(Record):
@@ -124,7 +120,7 @@ def step(pod: Pod, plan: Plan, moment: Moment) -> Step:
         return _ending(pod, plan, moment)
     left = _time_left(pod, moment)
     if left is not None and left <= NO_TIME:
-        return Step(status=_ended_whole(pod, moment, _OVERDUE))
+        return Step(status=_ended_whole(pod, moment, lifecycle.DEADLINE))
     if word == STARTING:
         found = _starting(pod, plan, moment)
     elif word == RUNNING:
@@ -189,7 +185,9 @@ def _backing_off(pod: Pod, plan: Plan, moment: Moment, restart_count: int) -> St
 
 def back_off(restart_count: int) -> timedelta:
     """Return how long containers wait that ended, after so many starts beyond the first."""
-    wait: timedelta = BACK_OFF_FIRST * 2 ** min(restart_count, _DOUBLINGS_MAX)
+    if restart_count == 0:
+        return NO_TIME
+    wait: timedelta = BACK_OFF_FIRST * 2 ** min(restart_count - 1, _DOUBLINGS_MAX)
     return min(BACK_OFF_MAX, wait)
 
 

@@ -120,6 +120,11 @@ class Nodes(Record):
     texts: tuple[str, ...] = ()
     """The same as it is typed."""
 
+    @property
+    def are_any(self) -> bool:
+        """Whether there are any; where not, pods are kept and shown, and nothing acts on them."""
+        return self.local or bool(self.shapes)
+
 
 def parse(texts: Sequence[str]) -> Nodes:
     """Return what `--nodes` means, given any number of times; raises BadShape."""

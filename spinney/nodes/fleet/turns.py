@@ -7,40 +7,17 @@ for is it known how many of their pods are ready.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from spinney.api import groupkinds, labels
 from spinney.api.core.pod import ContainerStateWaiting, Pod
 from spinney.decisions import pods
-from spinney.decisions.making.pods import STARTS_AFTER, Wait
 from spinney.meta.references import Ref
+from spinney.nodes.agent import waiting
 from spinney.ports import Reader
 
 _Clique: TypeAlias = tuple[str, str]
 """A PodClique: its namespace and its name."""
-
-REASON: Final = "WaitingForOthers"
-"""Why the containers of a pod wait whose turn has not come."""
-
-
-class BadWaits(ValueError):
-    """Whoever made the pod: what it starts after cannot be read; says what was found."""
-
-
-def waits(pod: Pod) -> tuple[Wait, ...]:
-    """Return which PodCliques a pod starts after; raises BadWaits."""
-    text = pod.metadata.annotations.get(STARTS_AFTER, "")
-    return tuple(_wait(part, text) for part in text.split(",")) if text else ()
-
-
-def _wait(part: str, text: str) -> Wait:
-    clique, equals, count = part.partition("=")
-    if not (clique and equals and count.isascii() and count.isdigit() and len(count) < 10):
-        raise BadWaits(
-            f'annotation {STARTS_AFTER} "{text}": must be PodCliques with how many of their pods '
-            "must be ready, such as chat-0-leader=1,chat-0-cache=2"
-        )
-    return Wait(clique=clique, ready_count=int(count))
 
 
 class Turns:
@@ -58,8 +35,8 @@ class Turns:
         return len(self._waits)
 
     def held(self, ref: Ref, pod: Pod) -> ContainerStateWaiting | None:
-        """Return why a pod may not start yet, None where it may; raises BadWaits."""
-        wanted = [((ref.namespace, wait.clique), wait.ready_count) for wait in waits(pod)]
+        """Return why a pod may not start yet, None where it may."""
+        wanted = [((ref.namespace, clique), count) for clique, count in waiting.cliques(pod)]
         if not wanted:
             return None
         before = self._waits.get(ref, ())
@@ -73,8 +50,10 @@ class Turns:
         if not missing:
             del self._waits[ref]
             return None
-        told = ", ".join(f"{clique[1]} ({count} ready)" for clique, count in missing)
-        return ContainerStateWaiting(reason=REASON, message=f"starts after {told}")
+        told = ", ".join(f"{clique[1]} ({count} pods ready)" for clique, count in missing)
+        return ContainerStateWaiting(
+            reason=waiting.REASON, message=f"starts after PodClique {told}"
+        )
 
     def _follow(self, clique: _Clique) -> _Followed:
         """Know from now on which pods of a PodClique are ready."""
@@ -99,9 +78,9 @@ class Turns:
             followed = self._cliques.get(clique)
             if followed is None:
                 continue
-            waiting = followed.waiting.get(count, set())
-            waiting.discard(ref)
-            if not waiting:
+            those = followed.waiting.get(count, set())
+            those.discard(ref)
+            if not those:
                 followed.waiting.pop(count, None)
             if not followed.waiting:
                 for each in self._cliques.pop(clique).ready:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -253,7 +253,7 @@ class RemoteRuntime:
         """Refuse."""
         self._refuse()
 
-    def _refuse(self, *_given: Any) -> NoReturn:
+    def _refuse(self, *_given: object) -> NoReturn:
         raise Unavailable(f'only the agent of node "{self._node}" starts and ends its containers')
 
 
@@ -280,6 +280,9 @@ class _Far:
     async def write(self, data: bytes) -> None:
         if data:
             await self._wire.send(frames.DATA, data)
+
+    async def end(self) -> None:
+        await self._wire.send(frames.END)
 
     async def close(self) -> None:
         self._is_over = True

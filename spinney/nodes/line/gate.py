@@ -21,6 +21,8 @@ class Gate:
     def __init__(self) -> None:
         """Begin shut."""
         self._opened = asyncio.Event()
+        self._shut = asyncio.Event()
+        self._shut.set()
         self._source: Source | None = None
         self._writer: Writer | None = None
 
@@ -32,11 +34,17 @@ class Gate:
     def open(self, source: Source, writer: Writer) -> None:
         """Let everything through, to these."""
         self._source, self._writer = source, writer
+        self._shut.clear()
         self._opened.set()
 
     def shut(self) -> None:
         """Let nothing through."""
         self._opened.clear()
+        self._shut.set()
+
+    async def wait_shut(self) -> None:
+        """Wait until there is no API."""
+        await self._shut.wait()
 
     async def source(self) -> Source:
         """Wait for the source."""

@@ -194,6 +194,8 @@ class LineServer:
                 sort, body = await wire.receive()
                 if sort == frames.DATA:
                     await streams.write(body)
+                elif sort == frames.END:
+                    await streams.end()
 
         sending = asyncio.create_task(outwards())
         try:

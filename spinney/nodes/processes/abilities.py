@@ -29,19 +29,16 @@ class Abilities(Record):
     def processes(self) -> str:
         """How processes are contained."""
         if self.isolation is Isolation.PROCESSES_AND_MOUNTS:
-            told = "each container has a PID namespace: whatever it leaves behind ends with it"
-        elif self.has_groups:
-            told = "each container has a control group: whatever it leaves behind is ended by it"
-        else:
+            how = "by way of a user namespace" if self.own_user else "as root"
             return (
-                "each container has a keeper that its orphans fall to (no PID namespace, no "
-                "control group): a process that kills its keeper is found by its environment"
+                f"each container has a PID namespace, {how}: whatever it leaves behind ends with it"
             )
-        return f"{told}; {self._whose}" if self.isolation is not Isolation.NOTHING else told
-
-    @property
-    def _whose(self) -> str:
-        return "by way of a user namespace" if self.own_user else "as root"
+        if self.has_groups:
+            return "each container has a control group: whatever it leaves behind is ended by it"
+        return (
+            "each container has a keeper that its orphans fall to (no PID namespace, no control "
+            "group): what escapes by killing its keeper is found by its environment"
+        )
 
     @property
     def names(self) -> str:
@@ -78,7 +75,8 @@ class Abilities(Record):
     def gpus(self) -> str:
         """Which GPUs there are."""
         if self.gpu_count:
-            return f"{self.gpu_count} GPUs, each given to one container at a time"
+            count = f"{self.gpu_count} GPU{'s' if self.gpu_count > 1 else ''}"
+            return f"{count}, each given to one container at a time"
         return "no GPUs were found"
 
     def sentences(self) -> tuple[str, ...]:

@@ -95,19 +95,23 @@ class Groups:
                 (folder / "pids.max").write_text(str(processes_max))
         return tuple(made)
 
-    def clear(self) -> None:
-        """End all that is in any group of ours, and remove the groups."""
-        for each in self._hierarchies:
-            for folder in Path(each.folder).iterdir():
-                if folder.is_dir():
-                    end((str(folder),))
-                    remove((str(folder),), 0)
-
     def close(self) -> None:
         """Remove our own groups; those in which something is stay."""
         for each in self._hierarchies:
             with contextlib.suppress(OSError):
                 os.rmdir(each.folder)
+
+
+def clear(folder: str) -> None:
+    """End all that is in the groups below a folder, and remove them; it may be gone already."""
+    try:
+        below = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
+    except OSError:
+        return
+    for each in below:
+        processes = _numbers(Path(each) / "cgroup.procs")
+        end((each,))
+        remove((each,), processes[0] if processes else 0)
 
 
 def procs_files(folders: Sequence[str]) -> list[str]:

@@ -31,6 +31,11 @@ class Connection:
         self._writer.write(data)
         await self._writer.drain()
 
+    async def end(self) -> None:
+        """Send nothing more; what comes in is still read."""
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+
     async def close(self) -> None:
         """End both directions."""
         self._writer.close()

@@ -47,6 +47,9 @@ class Container:
         self.groups: tuple[str, ...] = ()
         """The folders of its control groups."""
 
+        self.processes_max = 0
+        """How many processes its user may have, all in all; 0 where that is not held so."""
+
         self.writing: Writing | None = None
         self.channel: Channel | None = None
         self.started = asyncio.Event()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
-import resource
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -18,6 +16,7 @@ import msgspec
 
 from spinney.meta.errors import ApiError, SpinneyError
 from spinney.nodes.processes import (
+    allowances,
     blaming,
     cgroups,
     ends,
@@ -29,6 +28,7 @@ from spinney.nodes.processes import (
     starting,
 )
 from spinney.nodes.processes.abilities import Abilities
+from spinney.nodes.processes.allowances import Allowance
 from spinney.nodes.processes.announcing import Announcer
 from spinney.nodes.processes.blaming import Suspect
 from spinney.nodes.processes.cgroups import Groups
@@ -41,9 +41,9 @@ from spinney.nodes.processes.records import Attempt
 from spinney.nodes.processes.sandboxes import Sandboxes
 from spinney.nodes.processes.scribe import Scribe
 from spinney.nodes.processes.settings import Settings
-from spinney.nodes.processes.spawner import launching, sweeping
+from spinney.nodes.processes.spawner import launching
 from spinney.nodes.processes.spawner.plans import Plan
-from spinney.nodes.processes.spawning import Isolation, Spawner
+from spinney.nodes.processes.spawning import Isolation, LastingSpawner, Spawner
 from spinney.ports import Clock, ContainerState
 
 LOG = logging.getLogger("spinney.nodes.processes")
@@ -79,11 +79,13 @@ class Machine:
         self._clock = clock
         self._settings = settings
         self._outer = outer
-        self._files_max = _raise_files_max()
+        self._files_max = allowances.raise_files_max()
+        self.allowance: Allowance | None = None
+        if cgroups.PIDS not in groups.controllers and os.getuid() != 0:
+            self.allowance = Allowance(settings.processes_max, clock.elapsed)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="pods")
         self._scribe = Scribe(clock.now)
-        self._spawner: Spawner | None = spawner
-        self._respawning = asyncio.Lock()
+        self._spawner = LastingSpawner(spawner)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -116,15 +118,28 @@ class Machine:
 
     async def _live(self, container: Container) -> None:
         try:
+            state = await self._state_at_end(container)
+            await self._keep(container, state)
+            container.state = state
+        finally:
+            self.living.pop(container.key, None)
+            container.started.set()
+            container.ended.set()
+        self.announcer.announce(state)
+
+    async def _state_at_end(self, container: Container) -> ContainerState:
+        """Run a container, and return what is to be told of its end."""
+        try:
             end = await self._run(container)
         except ApiError as error:
             end = End(exit_code=ends.START_ERROR_CODE, reason=ends.START_ERROR, message=str(error))
         except (OSError, SpinneyError) as error:
             told = f"it could not be started: {error}"
             end = End(exit_code=ends.START_ERROR_CODE, reason=ends.START_ERROR, message=told)
-        self.allotment.give_back(container.key)
+        finally:
+            self.allotment.give_back(container.key)
         now = self._clock.now()
-        state = msgspec.structs.replace(
+        return msgspec.structs.replace(
             container.state,
             ended_at=now,
             started_at=container.state.started_at or now,
@@ -133,12 +148,6 @@ class Machine:
             reason=end.reason,
             message=end.message,
         )
-        await self._keep(container, state)
-        container.state = state
-        self.living.pop(container.key, None)
-        container.started.set()
-        container.ended.set()
-        self.announcer.announce(state)
 
     async def _run(self, container: Container) -> End:
         wanted = container.plan.devices.get(gpus.RESOURCE, 0)
@@ -194,6 +203,8 @@ class Machine:
             memory_bytes=plan.memory_bytes,
             processes_max=self._settings.processes_max,
         )
+        if self.allowance is not None:
+            container.processes_max = self.allowance.now()
         begun = msgspec.structs.replace(container.state, started_at=self._clock.now())
         records.write(Path(sandbox.root), self._attempt(container, begun))
         return LogFile(path, self._settings.log_bytes_max, self._settings.log_files_max)
@@ -204,13 +215,7 @@ class Machine:
         container.writing = self._scribe.take(log, output_ours, errors_ours)
         try:
             plan = self._keeper_plan(container)
-            for _ in range(2):
-                spawner = await self._running_spawner()
-                try:
-                    return await spawner.fork(plan, output, errors)
-                except OSError:
-                    self._lose(spawner)
-            raise OSError("the process that starts containers ended twice")
+            return await self._spawner.fork(plan, output, errors)
         finally:
             os.close(output)
             os.close(errors)
@@ -238,7 +243,7 @@ class Machine:
             own_mounts=self.abilities.isolation is not Isolation.NOTHING,
             groups=cgroups.procs_files(container.groups),
             files_max=self._files_max,
-            processes_max=0 if cgroups.PIDS in self.groups.controllers else self._processes_max(),
+            processes_max=container.processes_max,
         )
 
     def _tell_started(self, container: Container) -> None:
@@ -264,15 +269,6 @@ class Machine:
     def _attempt(self, container: Container, state: ContainerState) -> Attempt:
         path = starting.log_path(container.plan, container.sandbox)
         return Attempt(state=state, log_path=str(path), gpus=container.gpus)
-
-    def _processes_max(self) -> int:
-        """Return how many processes the user may have for a container to have as many as it may.
-
-        The kernel counts all of the user's, so those there are now come on top.
-        """
-        user = os.getuid()
-        now = sum(1 for process, _, _ in sweeping.processes() if _owner(process) == user)
-        return self._settings.processes_max + now
 
     def _close_groups(self, container: Container) -> bool:
         """End what is left in a container's groups; returns whether it ran out of memory."""
@@ -338,39 +334,10 @@ class Machine:
         await self.on_disk(records.write, root, msgspec.structs.replace(attempt, state=state))
         return state
 
-    async def _running_spawner(self) -> Spawner:
-        async with self._respawning:
-            if self._spawner is None:
-                self._spawner = await Spawner.start(
-                    self.abilities.isolation, own_user=self.abilities.own_user
-                )
-            return self._spawner
-
-    def _lose(self, spawner: Spawner) -> None:
-        if self._spawner is spawner:
-            spawner.close()
-            self._spawner = None
-
     async def close(self) -> None:
         """Let go of everything; no container runs any more."""
         await asyncio.gather(*self._tasks)
-        if self._spawner is not None:
-            self._spawner.close()
+        self._spawner.close()
         await asyncio.to_thread(self._scribe.close)
         await asyncio.to_thread(self.groups.close)
         self._disk.shutdown()
-
-
-def _owner(process: int) -> int:
-    try:
-        return os.stat(f"/proc/{process}").st_uid
-    except OSError:
-        return -1
-
-
-def _raise_files_max() -> tuple[int, int]:
-    """Let this process open as many files as it may; returns what containers are to have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft, hard

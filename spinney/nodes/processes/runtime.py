@@ -16,6 +16,7 @@ from spinney.decisions.usage import NodeUsage, PodUsage
 from spinney.meta.errors import BadRequest, Conflict, NotFound
 from spinney.nodes.processes import (
     capacity,
+    cgroups,
     connecting,
     environments,
     execs,
@@ -145,7 +146,7 @@ class ProcessRuntime:
         Whatever was running when that agent died has reason `ContainerStatusUnknown`.
         """
         if not self._machine.living:
-            await asyncio.to_thread(self._machine.groups.clear)
+            await self._clear_groups()
         await asyncio.to_thread(leftovers.end_marked, self._sandboxes.world, self._is_ours)
         found: dict[tuple[str, str], ContainerState] = {}
         for kept in self._sandboxes.all():
@@ -160,6 +161,14 @@ class ProcessRuntime:
             await asyncio.to_thread(sandboxes.delete, folder)
         found.update({key: each.state for key, each in self._containers.items()})
         return tuple(found[key] for key in sorted(found))
+
+    async def _clear_groups(self) -> None:
+        """End what is in control groups of this world, and remove those of an agent before."""
+        current = self._machine.groups.folders
+        for folder in await self._machine.on_disk(self._sandboxes.former_groups, current):
+            await asyncio.to_thread(cgroups.clear, folder)
+            if folder not in current:
+                await asyncio.to_thread(cgroups.remove, (folder,), 0)
 
     def _is_ours(self, marker: str) -> bool:
         """Whether a process is of a container that runs here."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spinney.api.core.pod import Pod
@@ -53,6 +53,16 @@ class Sandboxes:
         made.write_text(f"{new_world}\n")
         os.replace(made, path)
         return new_world
+
+    def former_groups(self, current: Sequence[str]) -> list[str]:
+        """Return where control groups of this world may stand, and take note of the current ones.
+
+        An agent before this one may have been in another group, and so have made its own elsewhere.
+        """
+        path = self.shared / "groups"
+        former = path.read_text().splitlines() if path.exists() else []
+        path.write_text("".join(f"{folder}\n" for folder in current))
+        return [*former, *(folder for folder in current if folder not in former)]
 
     def get(self, pod_uid: str) -> Kept | None:
         """Return what is remembered of a pod."""
@@ -123,6 +133,8 @@ def delete(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except PermissionError:
-        for place, _, _ in os.walk(folder):
-            os.chmod(place, 0o700)
+        for place, below, _ in os.walk(folder):
+            for name in below:
+                if not os.path.islink(inner := os.path.join(place, name)):
+                    os.chmod(inner, 0o700)
         shutil.rmtree(folder)

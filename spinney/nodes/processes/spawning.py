@@ -89,14 +89,48 @@ class Spawner:
                 os.close(holder)
         return channel
 
-    async def wait_end(self) -> None:
-        """Wait until it is gone; it says nothing before."""
-        while await self._channel.receive() is not None:
-            pass
-
     def close(self) -> None:
         """Have it end. Keepers stay until their own channels are closed, or are ended with it."""
         self._channel.close()
+
+
+class LastingSpawner:
+    """A spawner that is started anew where it was killed."""
+
+    def __init__(self, spawner: Spawner) -> None:
+        """Begin with one that runs."""
+        self._first = spawner
+        self._spawner: Spawner | None = spawner
+        self._respawning = asyncio.Lock()
+
+    @property
+    def process_id(self) -> int:
+        """The process id of the one that runs; 0 where none does."""
+        return self._spawner.process_id if self._spawner is not None else 0
+
+    async def fork(self, plan: Plan, output: int, errors: int) -> Channel:
+        """Have a keeper forked; raises OSError, SpawnerFailed."""
+        for _ in range(2):
+            spawner = await self._running()
+            try:
+                return await spawner.fork(plan, output, errors)
+            except OSError:
+                if self._spawner is spawner:
+                    self.close()
+        raise SpawnerFailed("the process that starts containers ended twice")
+
+    async def _running(self) -> Spawner:
+        async with self._respawning:
+            if self._spawner is None:
+                first = self._first
+                self._spawner = await Spawner.start(first.isolation, own_user=first.own_user)
+            return self._spawner
+
+    def close(self) -> None:
+        """Have it end."""
+        if self._spawner is not None:
+            self._spawner.close()
+            self._spawner = None
 
 
 def _run(theirs: socket.socket, *, own_user: bool, own_pids: bool) -> subprocess.Popen[bytes]:

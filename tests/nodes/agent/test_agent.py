@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def test_a_pod_comes_up_with_one_write() -> None:
 
 
 def test_nothing_is_written_at_rest() -> None:
-    """Probes look every second for an hour."""
+    """Probes look every second for ten minutes."""
 
     async def story(ground: Ground) -> None:
         probe = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
@@ -46,7 +47,7 @@ def test_nothing_is_written_at_rest() -> None:
             await ground.make("a", container(readinessProbe=probe, livenessProbe=probe))
             await ground.rest()
             before = len(ground.network.calls)
-            await ground.rest(3600)
+            await ground.rest(600)
             assert len(ground.network.calls) == before
             assert ground.is_ready("a")
 
@@ -352,6 +353,7 @@ def test_leaving_ends_everything_within_its_time_and_tells_it() -> None:
             await ground.make("b")
             await ground.rest()
             await agent.leave(5 * SECOND)
+            await agent.wait_told()
             assert ground.runtime.running_count == 0
             assert ground.status("a", "phase") == "Running"
             assert not ground.is_ready("a")
@@ -402,5 +404,42 @@ def test_a_slow_api_does_not_hold_up_containers() -> None:
             assert ground.runtime.is_running(uid, "main")
             await ground.rest(40)
             assert ground.is_ready("a")
+
+    on_ground(story)
+
+
+def test_a_start_that_hangs_does_not_outlive_the_pod() -> None:
+    """The runtime never answers: the pod goes all the same, when its grace is over."""
+
+    async def story(ground: Ground) -> None:
+        async def hang(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        ground.runtime.start = hang  # type: ignore[method-assign, assignment]
+        async with ground.agency():
+            await ground.make("a")
+            await ground.rest(5)
+            assert ground.waiting("a") == {"reason": "ContainerCreating"}
+            await ground.delete("a", 3)
+            await ground.rest(10)
+            assert ground.document("a") is None
+
+    on_ground(story)
+
+
+def test_leaving_may_be_hastened() -> None:
+    """`down`, and then `down --now`."""
+
+    async def story(ground: Ground) -> None:
+        ground.scripts["a"] = Script(ignores_stop=True)
+        async with ground.agency() as agent:
+            await ground.make("a")
+            await ground.rest()
+            leaving = asyncio.create_task(agent.leave(20 * SECOND))
+            await ground.rest(2)
+            assert ground.runtime.running_count == 1
+            await agent.leave(0 * SECOND)
+            assert ground.runtime.running_count == 0
+            await leaving
 
     on_ground(story)

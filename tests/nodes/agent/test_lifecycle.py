@@ -17,6 +17,7 @@ from tests.nodes.agent.stage import (
     LIVENESS,
     POST_START,
     PRE_STOP,
+    PROBE,
     READINESS,
     START,
     STARTUP,
@@ -298,6 +299,7 @@ def test_a_pod_past_its_deadline_fails_and_stays() -> None:
     node = Node(pod(activeDeadlineSeconds=10))
     node.pass_time(12)
     assert (node.phase(), node.status()["reason"]) == ("Failed", "DeadlineExceeded")
+    assert "DeadlineExceeded" in [event.reason for event in node.events]
     assert node.running == {}
     assert "Remove" not in node.log
 
@@ -348,6 +350,19 @@ def test_an_end_nobody_saw_is_told_as_unknown() -> None:
     assert (status.restart_count, after.running) == (1, {"main": 1})
     never = told_again(Node(pod(policy="Never")))
     assert never.phase() == "Failed"
+
+
+def test_an_end_that_was_told_already_is_not_told_as_the_one_before_too() -> None:
+    """The runtime remembers the same end as the status."""
+    node = Node(pod(policy="Never"))
+    node.ended("main", 3)
+    told = node.life.view().containers["main"]
+    over = ContainerState(
+        pod_uid="u1", container="main", attempt=0, started_at=START, ended_at=START, exit_code=3
+    )
+    document = {**records.encode(node.life.pod), "status": node.status()}
+    again = PodLife(records.decode(Pod, document), node.now, (over,))
+    assert again.view().containers["main"] == told
 
 
 def test_init_containers_that_are_done_are_not_run_again() -> None:
@@ -413,3 +428,68 @@ def test_an_answer_about_an_older_attempt_is_passed_over() -> None:
     node.give(said.Blocked(container="main", attempt=0, reason="X", message="late"))
     node.give(said.HookDone(container="main", attempt=0, hook=said.Hook.PRE_STOP))
     assert node.life.view() == before
+
+
+def test_a_container_that_is_told_to_end_before_it_runs_is_killed_in_time() -> None:
+    """Its start was under way: what then runs has its grace, and no more."""
+    node = Node(pod(init=(container("a"),)))
+    node.is_obedient = False
+    node.ended("a")
+    node.ignores_stop = {"main"}
+    node.delete(5)
+    assert node.log[-1] == "Stop main"
+    node.started("main")
+    node.pass_time(8)
+    assert node.is_deleted
+
+
+def test_what_is_soon_ready_is_soon_seen_to_be() -> None:
+    """It is looked at more often in the first period, and that costs nobody an event."""
+    node = Node(pod(container("main", **READINESS), init=(container("a"),)))
+    looks: list[float] = []
+
+    def look(_: said.Probe) -> bool:
+        looks.append(node.elapsed.total_seconds())
+        return node.elapsed >= timedelta(seconds=1.2)
+
+    node.probes = look
+    node.ended("a")
+    node.pass_time(4)
+    assert looks == [0, 0.1, 0.3, 0.7, 1.5]
+    assert ready(node)
+    assert "Unhealthy" not in [event.reason for event in node.events]
+    node.pass_time(6)
+    assert looks[5:] == [6.5]
+
+
+def test_failures_count_from_the_first_full_period() -> None:
+    """So a slow starter has its threshold times its period, as it was promised."""
+    node = Node(pod(container("main", **STARTUP), init=(container("a"),)))
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(9.9)
+    assert "Stop main" not in node.log
+    node.pass_time(0.2)
+    assert "Stop main" in node.log
+
+
+def test_liveness_is_not_hurried() -> None:
+    """It decides nothing sooner."""
+    node = Node(pod(container("main", **LIVENESS), init=(container("a"),)))
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(4.9)
+    assert node.log.count("Probe main") == 1
+
+
+def test_a_probe_may_say_how_long_its_failure_leaves() -> None:
+    """A hung container need not be waited for as long as one that shuts down well."""
+    probe: Document = {**PROBE, "terminationGracePeriodSeconds": 1}
+    node = Node(pod(container("main", livenessProbe=probe), init=(container("a"),)))
+    node.ignores_stop = {"main"}
+    node.probes = lambda _: False
+    node.ended("a")
+    node.pass_time(7.9)
+    assert node.running == {"main": 0}
+    node.pass_time(0.2)
+    assert node.running == {"main": 1}

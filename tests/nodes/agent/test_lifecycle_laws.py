@@ -108,8 +108,9 @@ def test_no_order_of_events_breaks_it(data: st.DataObject) -> None:
     given_pod = data.draw(pods())
     node = Node(given_pod, is_obedient=False)
     life, live = node.life, dict(node.running)
+    happens = events(given_pod)
     for _ in range(data.draw(st.integers(1, 25))):
-        event = data.draw(events(given_pod))
+        event = data.draw(happens)
         node.elapsed += timedelta(seconds=data.draw(st.sampled_from([0, 1, 30, 700])))
         for instruction in life.handle(event, node.now):
             if isinstance(instruction, said.Start):

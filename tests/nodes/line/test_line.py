@@ -449,3 +449,42 @@ class _Loop:
 
     async def drain(self) -> None:
         return
+
+
+def test_one_direction_of_a_connection_may_end_before_the_other(tmp_path: Path) -> None:
+    """A client says that it is done, and reads what still comes."""
+
+    class Echo:
+        """Sends back what it was sent, once it is told that this was all."""
+
+        def __init__(self) -> None:
+            self.kept = b""
+            self.over = asyncio.Event()
+
+        async def read(self) -> bytes:
+            await self.over.wait()
+            kept, self.kept = self.kept, b""
+            return kept
+
+        async def write(self, data: bytes) -> None:
+            self.kept += data
+
+        async def end(self) -> None:
+            self.over.set()
+
+        async def close(self) -> None:
+            self.over.set()
+
+    async def story(world: World) -> None:
+        async def connect(*_: object) -> Echo:
+            return Echo()
+
+        world.service.runtime.connect = connect  # type: ignore[method-assign, assignment]
+        streams = await calling.RemoteRuntime("local", world.path).connect("u", 80)
+        await streams.write(b"all of it")
+        await streams.end()
+        assert await streams.read() == b"all of it"
+        assert await streams.read() == b""
+        await streams.close()
+
+    on_line(tmp_path / "agent.sock", story)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from tests.nodes.processes import pods
-from tests.nodes.processes.pods import log_of, pod, runtime_of, shell
-
-EVERY_TIER = pytest.mark.parametrize("tier", pods.ALL, ids=lambda tier: tier.name.lower())
-
-
-def run(work):
-    return asyncio.run(work)
+from tests.nodes.processes.pods import log_of, pod, run, runtime_of, said, shell
+from tests.nodes.processes.tiers import EVERY_TIER
 
 
 @EVERY_TIER
@@ -58,15 +50,3 @@ def test_a_container_is_asked_to_end(tmp_path, tier):
             assert await log_of(runtime) == b"up\nbye\n"
 
     run(main())
-
-
-async def said(runtime, what, **which):
-    """Wait until a container has printed something."""
-    heard = b""
-    log = runtime.logs("uid-web-0", "main", pods.LogOptions(follow=True))
-    async for chunk in log:
-        heard += chunk
-        if what in heard:
-            break
-    await log.aclose()
-    return heard

@@ -50,6 +50,7 @@ class Keeper:
         self._is_first = is_first
         self._main = 0
         self._status: int | None = None
+        self._has_children = True
         self._execs: dict[int, int] = {}
         """Process id of a command that runs beside the container, to its number."""
 
@@ -174,6 +175,7 @@ class Keeper:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
+                self._has_children = False
                 return
             if process == 0:
                 return
@@ -184,18 +186,14 @@ class Keeper:
 
     def _end_all(self) -> None:
         """Kill whatever is left, until there is nothing to wait for."""
-        while True:
+        self._reap()
+        while self._has_children:
             if self._is_first:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(-1, signal.SIGKILL)
             else:
                 sweeping.kill_descendants(os.getpid())
-            try:
-                process, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                return
-            if process == self._main:
-                self._status = status
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
             self._reap()
 
     def _tell_failed(self, about: messages.Message, stage: str, error: Exception) -> None:
