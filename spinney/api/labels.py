@@ -27,6 +27,12 @@ POD_INDEX = "grove.io/podclique-pod-index"
 POD_TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
+CHANGE_CAUSE = "kubernetes.io/change-cause"
+"""Annotation: why something was changed, in the words of who changed it."""
+
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""Annotation of a clique's pods: when they were last to be replaced without any other change."""
+
 REVISION = "spinney.dev/revision"
 """Which revision a set replica runs: on its base PodGang, before any child (rule 3.5)."""
 

@@ -72,6 +72,10 @@ class PodsSelectedToUpdate(Record):
     """Which ready pods an update took."""
 
     current: Annotated[str, Field("The pod being replaced now.")] = ""
+    others: Annotated[
+        tuple[str, ...],
+        Field("Further pods being replaced now, where maxUnavailable allows it.", ours=True),
+    ] = ()
     completed: Annotated[tuple[str, ...], Field("Pods replaced before.")] = ()
 
 
@@ -88,6 +92,14 @@ class PodCliqueUpdateProgress(Record):
     pod_template_hash: Annotated[
         str, Field("The template hash every pod has when the update is complete.")
     ] = ""
+    replicas_at_start: Annotated[
+        int,
+        Field(
+            "How many pods there were when the update began here; those that came later do not "
+            "hold it up.",
+            ours=True,
+        ),
+    ] = 0
     ready_pods_selected_to_update: Annotated[
         PodsSelectedToUpdate | None, Field("Which ready pods were taken, one at a time.")
     ] = None

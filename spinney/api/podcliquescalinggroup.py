@@ -36,6 +36,10 @@ class GroupReplicasSelectedToUpdate(Record):
     """Which ready replicas an update took."""
 
     current: Annotated[int | None, Field("The replica being replaced now.")] = None
+    others: Annotated[
+        tuple[int, ...],
+        Field("Further replicas being replaced now, where maxUnavailable allows it.", ours=True),
+    ] = ()
     completed: Annotated[tuple[int, ...], Field("Replicas replaced before.")] = ()
 
 
@@ -51,6 +55,14 @@ class PodCliqueScalingGroupUpdateProgress(Record):
     ] = ""
     updated_pod_cliques_count: Annotated[int, Field("PodCliques that are updated.")] = 0
     total_pod_cliques_count: Annotated[int, Field("PodCliques there should be.")] = 0
+    replicas_at_start: Annotated[
+        int,
+        Field(
+            "How many replicas there were when the update began here; those that came later do "
+            "not hold it up.",
+            ours=True,
+        ),
+    ] = 0
     ready_replica_indices_selected_to_update: Annotated[
         GroupReplicasSelectedToUpdate | None,
         Field("Which ready replicas were taken, one at a time."),

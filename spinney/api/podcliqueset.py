@@ -47,7 +47,10 @@ class UpdateStrategy(Record):
         Field(
             "RollingRecreate: one replica after the other, by itself. OnDelete: pods take the new "
             "template when they are deleted. Coherent: within a set replica, changed cliques "
-            "move in lock-step, so that versions never have to talk to each other.",
+            "and groups move in lock-step, in as many steps as leave each at least minAvailable "
+            "a step, so that versions never have to talk to each other. A replica with "
+            "replicas = minAvailable somewhere is replaced in one step; maxUnavailable does "
+            "not count.",
             enum=(ROLLING_RECREATE, ON_DELETE, COHERENT),
         ),
     ] = ROLLING_RECREATE
@@ -109,6 +112,15 @@ class SetReplicaUpdateProgress(Record):
 
     replica_index: Annotated[int, Field("Which replica.")] = 0
     update_started_at: Annotated[datetime | None, Field("When its turn came.")] = None
+    step: Annotated[
+        int,
+        Field(
+            "For Coherent: in which step its changed cliques and groups are, all of them; 0 while "
+            "they tell whether they change.",
+            ours=True,
+        ),
+    ] = 0
+    steps: Annotated[int, Field("For Coherent: how many steps there are.", ours=True)] = 0
 
 
 class PodCliqueSetUpdateProgress(Record):
@@ -292,12 +304,19 @@ def _update_rules(old: Cursor, new: Cursor, surroundings: Surroundings) -> Itera
 def _advise(new: Cursor, old: Cursor | None, surroundings: Surroundings) -> Iterator[str]:
     spec = new["spec"]
     yield from training.advice(spec)
+    yield from _strategy_advice(spec["updateStrategy"])
     yield from template_rules.advice(
         spec["template"],
         None if old is None else old["spec"]["template"],
         _workload_type(new),
         surroundings,
     )
+
+
+def _strategy_advice(strategy: Cursor) -> Iterator[str]:
+    most, type_ = strategy["rollingRecreate"]["maxUnavailable"], strategy["type"].string()
+    if most.value is not None and type_ in (COHERENT, ON_DELETE):
+        yield f"{most.path}: does not count with type {type_}"
 
 
 def _progress(name: str, field: str) -> Column:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from spinney.cli import completing, insight, objects, offline, parsing, world
+from spinney.cli import completing, insight, objects, offline, parsing, rollouts, world
 
 COMPLETION_VARIABLE = "_SPINNEY_COMPLETE"
 """Set by the completion scripts: the command answers with what may follow, and does nothing."""
@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     world.declare(verbs)
     objects.declare(verbs)
     insight.declare(verbs)
+    rollouts.declare(verbs)
     offline.declare(verbs)
     parsing.take_everywhere(top, is_top=True)
     return top

@@ -94,6 +94,7 @@ def _sets(reader: Reader, settings: Settings) -> Controller[sets.Observation]:
             Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=owner),
             Wake(kind=groupkinds.GANG, record=PodGang, keys=owner),
             Wake(kind=groupkinds.SERVICE, record=Service, keys=owner),
+            Wake(kind=groupkinds.POD, record=Pod, keys=waking.nobody),
             Wake(kind=groupkinds.AUTOSCALER, record=HorizontalPodAutoscaler, keys=owner),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=owner),
             Wake(kind=groupkinds.SERVICE_ACCOUNT, record=ServiceAccount, keys=owner),
@@ -128,7 +129,9 @@ def _groups(reader: Reader) -> Controller[groups.Observation]:
             Wake(
                 kind=groupkinds.SET,
                 record=PodCliqueSet,
-                keys=waking.WhenSpecChanges(reader, kind, record),
+                keys=waking.both(
+                    waking.WhenSpecChanges(reader, kind, record), waking.WhenTurnComes(kind)
+                ),
             ),
             Wake(kind=groupkinds.GANG, record=PodGang, keys=waking.groups_of_gang(reader)),
             Wake(
@@ -160,9 +163,15 @@ def _cliques(reader: Reader, settings: Settings) -> Controller[cliques.Observati
             Wake(
                 kind=groupkinds.SET,
                 record=PodCliqueSet,
-                keys=waking.WhenSpecChanges(reader, kind, record),
+                keys=waking.both(
+                    waking.WhenSpecChanges(reader, kind, record), waking.WhenTurnComes(kind)
+                ),
             ),
-            Wake(kind=groupkinds.SCALING_GROUP, record=PodCliqueScalingGroup, keys=waking.nobody),
+            Wake(
+                kind=groupkinds.SCALING_GROUP,
+                record=PodCliqueScalingGroup,
+                keys=waking.cliques_of_updated_group(reader),
+            ),
             Wake(kind=groupkinds.REVISION, record=ControllerRevision, keys=waking.nobody),
             Wake(kind=groupkinds.CLAIM, record=ResourceClaim, keys=owner),
             Wake(

@@ -10,6 +10,7 @@ import msgspec
 from spinney.api import labels, names
 from spinney.api.core.pod import Pod
 from spinney.api.podclique import PodClique
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
 from spinney.decisions import cliques, pods, startup
@@ -43,6 +44,7 @@ def observe(
         set_=set_,
         revision=revision,
         place=lookups.clique_place(set_, metadata),
+        group=_group(reader, metadata),
         pods=own,
         holders=tuple(_holders(reader, clique, own)),
         gang=_gang(reader, metadata, labels.PODGANG),
@@ -54,6 +56,11 @@ def observe(
         seen = msgspec.structs.replace(seen, group_replicas=counts)
     shared = lookups.shared(reader, metadata, cliques.wanted_claims(seen))
     return msgspec.structs.replace(seen, shared=shared)
+
+
+def _group(reader: Reader, metadata: ObjectMeta) -> PodCliqueScalingGroup | None:
+    name = metadata.labels.get(labels.SCALING_GROUP, "")
+    return reader.get(PodCliqueScalingGroup, metadata.namespace, name) if name else None
 
 
 def _gang(reader: Reader, metadata: ObjectMeta, key: str) -> PodGang | None:

@@ -10,6 +10,7 @@ import msgspec
 from spinney.api import labels
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
+from spinney.api.podgang import PodGang
 from spinney.controllers import lookups
 from spinney.decisions import groups, places
 from spinney.decisions.groups import Observation
@@ -41,10 +42,21 @@ def observe(reader: Reader, key: Ref, now: datetime) -> Observation | None:
         revision=revision,
         place=place,
         cliques=own,
+        gangs=() if place is None else tuple(_gangs(reader, group, place)),
         holders=holders,
     )
     shared = lookups.shared(reader, metadata, groups.wanted_claims(seen))
     return msgspec.structs.replace(seen, shared=shared)
+
+
+def _gangs(reader: Reader, group: PodCliqueScalingGroup, place: GroupPlace) -> Iterator[PodGang]:
+    """Yield the gangs the copies of a group in update are placed with."""
+    if not groups.is_updating(group):
+        return
+    for name in dict.fromkeys(map(place.gang, range(group.spec.replicas))):
+        gang = reader.get(PodGang, group.metadata.namespace, name)
+        if gang is not None:
+            yield gang
 
 
 def _holders(

@@ -12,6 +12,7 @@ from spinney.api import groupkinds, labels, names
 from spinney.api.core.configuration import Secret, ServiceAccount
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
+from spinney.api.core.pod import Pod
 from spinney.api.core.roles import Role, RoleBinding
 from spinney.api.core.services import Service
 from spinney.api.podclique import PodClique
@@ -73,7 +74,9 @@ def observe(
         shared=lookups.shared(reader, set_.metadata, tuple(claims.of_set(set_))),
         settings=settings,
     )
-    found = msgspec.structs.replace(found, grouped=tuple(_grouped(reader, found)))
+    found = msgspec.structs.replace(
+        found, grouped=tuple(_grouped(reader, found)), stuck=tuple(_stuck(reader, found))
+    )
     claims_held = ((groupkinds.CLAIM, metadata) for metadata in found.shared.holders)
     holders = (*_holders(reader, found), *claims_held)
     return msgspec.structs.replace(found, holders=holders) if holders else found
@@ -86,6 +89,18 @@ def _grouped(reader: Reader, seen: Observation) -> Iterator[PodClique]:
         if group.metadata.labels.get(labels.SET_REPLICA_INDEX) in troubled:
             owner = ("owner", group.metadata.uid)
             yield from reader.list(PodClique, namespace=group.metadata.namespace, by=owner)
+
+
+def _stuck(reader: Reader, seen: Observation) -> Iterator[Pod]:
+    """Yield the pods of the replica in update, where it gets on no more."""
+    index = sets.stuck_replica(seen)
+    if index is None:
+        return
+    metadata = seen.set_.metadata
+    by = (f"label:{labels.PART_OF}", metadata.name)
+    for pod in reader.list(Pod, namespace=metadata.namespace, by=by):
+        if pod.metadata.labels.get(labels.SET_REPLICA_INDEX) == str(index):
+            yield pod
 
 
 def _metadata(reader: Reader, kind: GroupKind, namespace: str, name: str) -> ObjectMeta | None:

@@ -11,10 +11,12 @@ from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.resourceclaims import ResourceClaimTemplate
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
-from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podcliqueset import PodCliqueSet, SetReplicaUpdateProgress
 from spinney.api.podgang import PodGang
+from spinney.decisions import places
 from spinney.decisions.making import gangs as gang_documents
 from spinney.decisions.making import owning
+from spinney.decisions.updates import replicas as replica_updates
 from spinney.meta.metadata import ObjectMeta
 from spinney.meta.records import Record
 from spinney.meta.references import GroupKind, Ref
@@ -29,6 +31,17 @@ class HasMetadata(Protocol):
     @property
     def metadata(self) -> ObjectMeta:
         """What every object carries."""
+
+
+def both(
+    one: Callable[[R], Iterable[Ref]], other: Callable[[R], Iterable[Ref]]
+) -> Callable[[R], Iterable[Ref]]:
+    """Wake whom either says."""
+
+    def keys(changed: R) -> Iterable[Ref]:
+        return dict.fromkeys((*one(changed), *other(changed)))
+
+    return keys
 
 
 def nobody(_object: HasMetadata) -> Iterable[Ref]:
@@ -120,6 +133,60 @@ class WhenSpecChanges:
             return ()
         self._last[place] = now
         return made_for(self._reader, self._kind, self._record, *place)
+
+
+class WhenTurnComes:
+    """Wakes what belongs to a set replica when its turn in an update comes, or has passed."""
+
+    def __init__(self, kind: GroupKind) -> None:
+        """Wake groups, or PodCliques outside groups."""
+        self._kind = kind
+        self._last: dict[tuple[str, str], tuple[str, SetReplicaUpdateProgress | None] | None] = {}
+
+    def __call__(self, set_: PodCliqueSet) -> Iterator[Ref]:
+        """Yield whom a set as it is now concerns."""
+        namespace, name = set_.metadata.namespace, set_.metadata.name
+        now = replica_updates.in_turn(set_.status.rolling_update_progress)
+        before = self._last.get((namespace, name))
+        if now == before:
+            return
+        if now is None:
+            self._last.pop((namespace, name), None)
+        else:
+            self._last[namespace, name] = now
+        layout = places.layout(set_)
+        chosen = [each[1] for each in (before, now) if each is not None]
+        for index in {each.replica_index for each in chosen if each is not None}:
+            if self._kind == groupkinds.SCALING_GROUP:
+                found = [place.name for place in layout.group_places(index)]
+            else:
+                found = [place.name for place in layout.standalone_places(index)]
+            for each in found:
+                yield Ref(kind=self._kind, namespace=namespace, name=each)
+
+
+def cliques_of_updated_group(reader: Reader) -> Callable[[PodCliqueScalingGroup], Iterable[Ref]]:
+    """Wake a group's PodCliques when its update moves on: in it, too few ready are no outage."""
+    last: dict[str, object] = {}
+
+    def keys(group: PodCliqueScalingGroup) -> Iterator[Ref]:
+        progress = group.status.rolling_update_progress
+        now = (
+            None
+            if progress is None
+            else (progress.update_ended_at, progress.ready_replica_indices_selected_to_update)
+        )
+        if last.get(group.metadata.uid) == now:
+            return
+        if now is None:
+            last.pop(group.metadata.uid, None)
+        else:
+            last[group.metadata.uid] = now
+        namespace = group.metadata.namespace
+        for clique in reader.list(PodClique, namespace=namespace, by=("owner", group.metadata.uid)):
+            yield Ref(kind=groupkinds.CLIQUE, namespace=namespace, name=clique.metadata.name)
+
+    return keys
 
 
 def made_for(

@@ -40,13 +40,19 @@ def is_updating(clique: PodClique) -> bool:
     return progress is not None and progress.update_ended_at is None
 
 
-def status_of(clique: PodClique, members: Sequence[Pod], now: datetime) -> PodCliqueStatus:
-    """Return the status of a PodClique with these pods."""
+def status_of(
+    clique: PodClique, members: Sequence[Pod], now: datetime, *, is_in_update: bool = False
+) -> PodCliqueStatus:
+    """Return the status of a PodClique with these pods.
+
+    `is_in_update` says that its group is replacing it; its own update it knows.
+    """
+    is_in_update = is_in_update or is_updating(clique)
     staying = [pod for pod in members if not pods.is_terminating(pod)]
     ready = sum(map(pods.is_ready, staying))
     scheduled = sum(map(pods.is_scheduled, staying))
     was_available = clique.status.was_available or (
-        ready >= max(1, floor(clique)) and not is_updating(clique)
+        ready >= max(1, floor(clique)) and not is_in_update
     )
     target = target_hash(clique)
     updated = sum(pods.template_hash(pod) == target for pod in staying)
@@ -63,7 +69,7 @@ def status_of(clique: PodClique, members: Sequence[Pod], now: datetime) -> PodCl
     )
     status = msgspec.structs.replace(
         status,
-        conditions=_conditions(clique, status, members, now),
+        conditions=_conditions(clique, status, members, now, is_in_update=is_in_update),
     )
     if not is_updating(clique) and updated == len(staying):
         status = msgspec.structs.replace(status, current_pod_template_hash=target)
@@ -88,7 +94,12 @@ def _selector(clique: PodClique) -> str:
 
 
 def _conditions(
-    clique: PodClique, status: PodCliqueStatus, members: Sequence[Pod], now: datetime
+    clique: PodClique,
+    status: PodCliqueStatus,
+    members: Sequence[Pod],
+    now: datetime,
+    *,
+    is_in_update: bool,
 ) -> tuple[Condition, ...]:
     least, generation = floor(clique), clique.metadata.generation
     scheduled = status.scheduled_replicas
@@ -103,13 +114,12 @@ def _conditions(
     else:
         placed = TRUE, "SufficientScheduledPods", f"{scheduled} pods are placed, {least} are needed"
     found = conditions.set_condition(status.conditions, SCHEDULED, *placed, now, generation)
-    return conditions.set_condition(
-        found, BREACHED, *_breach(clique, status, members), now, generation
-    )
+    breach = _breach(clique, status, members, is_in_update=is_in_update)
+    return conditions.set_condition(found, BREACHED, *breach, now, generation)
 
 
 def _breach(
-    clique: PodClique, status: PodCliqueStatus, members: Sequence[Pod]
+    clique: PodClique, status: PodCliqueStatus, members: Sequence[Pod], *, is_in_update: bool
 ) -> tuple[str, str, str]:
     """Return whether too few are ready, in the order of rule 4.1."""
     least, ready = floor(clique), status.ready_replicas
@@ -119,7 +129,7 @@ def _breach(
         return FALSE, "SufficientReadyPods", f"{ready} pods are ready, {least} are needed"
     if not status.was_available:
         return FALSE, "NeverAvailable", f"{ready} of {least} needed pods are ready, not yet enough"
-    if is_updating(clique):
+    if is_in_update:
         return (
             UNKNOWN,
             "UpdateInProgress",

@@ -13,12 +13,14 @@ import msgspec
 
 from spinney.api import groupkinds, labels, names
 from spinney.api.core.pod import Pod
-from spinney.api.podclique import PodClique, PodCliqueStatus
+from spinney.api.podclique import PodClique, PodCliqueStatus, PodCliqueUpdateProgress
+from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
 from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.decisions import (
     clique_status,
+    disruption,
     places,
     pods,
     reporting,
@@ -37,9 +39,14 @@ from spinney.decisions.making.pods import Wait
 from spinney.decisions.places import CliquePlace
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
+from spinney.decisions.updates import groups as group_updates
+from spinney.decisions.updates import lockstep
+from spinney.decisions.updates import pods as pod_updates
+from spinney.decisions.updates import replicas as replica_updates
 from spinney.meta import conditions
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
+from spinney.meta.quantities import IntOrString
 from spinney.meta.records import Record
 from spinney.meta.references import Precondition, Ref
 
@@ -61,6 +68,9 @@ class Observation(Record):
 
     place: CliquePlace | None = None
     """Where it stands in that set; None where the set knows of no such clique."""
+
+    group: PodCliqueScalingGroup | None = None
+    """The group it belongs to, where it is in one."""
 
     pods: tuple[Pod, ...] = ()
     """Its pods, sorted by name, those being deleted too."""
@@ -90,6 +100,10 @@ def decide(seen: Observation) -> Decision:
     if leaving != clique.status.leaving_pods:
         status = _status(seen, leaving)
         return Decision(intent=reporting.document(status, COUNTERS), reasons=(_told(leaving),))
+    turn = _turn(seen, seen.set_, seen.place)
+    if turn.progress != clique.status.rolling_update_progress:
+        status = _status(_with_progress(seen, turn.progress), leaving)
+        return Decision(intent=reporting.document(status, COUNTERS), reasons=(turn.reason,))
     shares = sharing.decide(
         wanted_claims(seen),
         seen.shared,
@@ -102,6 +116,7 @@ def decide(seen: Observation) -> Decision:
     actions: list[Action] = [*shares.actions]
     reasons: list[str] = [*shares.reasons]
     _delete_leaving(seen, actions, reasons)
+    _delete_outdated(seen, turn, actions, reasons)
     wake = _replace_ended(seen, actions, reasons)
     _open_gates(seen, actions, reasons)
     _create_missing(seen, actions, reasons)
@@ -247,6 +262,91 @@ def _delete_leaving(seen: Observation, actions: list[Action], reasons: list[str]
 
 def _pod_ref(pod: Pod) -> Ref:
     return Ref(kind=groupkinds.POD, namespace=pod.metadata.namespace, name=pod.metadata.name)
+
+
+# Following the template
+
+
+class Turn(Record):
+    """What an update does with a clique now."""
+
+    progress: PodCliqueUpdateProgress | None = None
+    """As it has to be stored before anything is deleted."""
+
+    goes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def _turn(seen: Observation, set_: PodCliqueSet, place: CliquePlace) -> Turn:
+    """Return what an update does now; nothing, where it is not this clique's turn (rule 3.6)."""
+    clique = seen.clique
+    stored = clique.status.rolling_update_progress
+    if place.group is not None and not replica_updates.is_on_delete(set_):
+        return Turn(progress=stored)
+    if replica_updates.is_on_delete(set_):
+        if stored is not None and pod_updates.is_open(stored):
+            reason = "its update ends: pods follow their template when they are deleted"
+            return Turn(progress=pod_updates.ended(stored, seen.now), reason=reason)
+        if seen.revision != set_.status.current_generation_hash:
+            return Turn(progress=stored)
+        marked = pod_updates.marked_on_delete(clique, seen.pods, seen.revision, seen.now)
+        reason = "its template changed: pods follow it when they are deleted"
+        return Turn(progress=marked or stored, reason=reason)
+    if not replica_updates.is_turn_of(set_, place.set_replica_index, seen.revision):
+        return Turn(progress=stored)
+    begun = pod_updates.begun(clique, seen.pods, seen.revision, seen.now)
+    if begun is not None:
+        return Turn(progress=begun, reason="its pods are to follow a changed template")
+    if stored is None or not pod_updates.is_open(stored):
+        return Turn(progress=stored)
+    strategy = set_.spec.update_strategy
+    step = pod_updates.step(
+        clique,
+        seen.pods,
+        stored,
+        most=disruption.most_at_once(max_unavailable(set_), clique.spec.replicas),
+        due=lockstep.due(set_, clique.spec.replicas),
+        hold=_hold(seen, is_paused=strategy.paused),
+    )
+    progress = pod_updates.advanced(clique, seen.pods, stored, step, seen.now)
+    goes = () if strategy.paused else tuple(dict.fromkeys((*step.forced, *step.taken)))
+    return Turn(progress=progress, goes=goes, reason=f"its update: {step.waits_for or 'goes on'}")
+
+
+def max_unavailable(set_: PodCliqueSet) -> IntOrString | None:
+    """Return how many may be down at once, as the set's strategy says."""
+    rolling = set_.spec.update_strategy.rolling_recreate
+    return None if rolling is None else rolling.max_unavailable
+
+
+def _hold(seen: Observation, *, is_paused: bool) -> str:
+    """Return why an update takes nothing that is ready now (rule 2.8)."""
+    if is_paused:
+        return "the update is paused"
+    if seen.clique.status.leaving_pods:
+        return "a scale-in is under way"
+    gang = seen.gang
+    if gang is not None and disruption.is_marked(gang):
+        return "its gang is about to be preempted"
+    return ""
+
+
+def _with_progress(seen: Observation, progress: PodCliqueUpdateProgress | None) -> Observation:
+    status = msgspec.structs.replace(seen.clique.status, rolling_update_progress=progress)
+    clique = msgspec.structs.replace(seen.clique, status=status)
+    return msgspec.structs.replace(seen, clique=clique)
+
+
+def _delete_outdated(
+    seen: Observation, turn: Turn, actions: list[Action], reasons: list[str]
+) -> None:
+    there = {pod.metadata.name: pod for pod in seen.pods if not pods.is_terminating(pod)}
+    for name in turn.goes:
+        pod = there[name]
+        actions.append(Delete(target=_pod_ref(pod), only_if=Precondition(uid=pod.metadata.uid)))
+        reasons.append(f"pod {name} is of an older template and is replaced")
+    if turn.reason and not turn.goes:
+        reasons.append(turn.reason)
 
 
 # Making and replacing
@@ -409,7 +509,9 @@ def _open_gates(seen: Observation, actions: list[Action], reasons: list[str]) ->
 def _status(
     seen: Observation, leaving: tuple[str, ...], errors: tuple[LastError, ...] = ()
 ) -> PodCliqueStatus:
-    status = clique_status.status_of(seen.clique, seen.pods, seen.now)
+    status = clique_status.status_of(
+        seen.clique, seen.pods, seen.now, is_in_update=_is_in_update(seen)
+    )
     conflict = [holder.name for _, holder in _strangers(seen)]
     if _begins_to_follow(seen, status):
         status = msgspec.structs.replace(
@@ -423,6 +525,18 @@ def _status(
         last_errors=told_errors,
         conditions=reporting.with_blocked(told, told_errors, seen.now),
     )
+
+
+def _is_in_update(seen: Observation) -> bool:
+    """Whether the update of its group is about this clique (rule 4.1)."""
+    if seen.group is None or seen.set_ is None or seen.place is None:
+        return False
+    if not group_updates.is_open(seen.group.status.rolling_update_progress):
+        return False
+    template = seen.set_.spec.template
+    found = places.clique_of(template, seen.place.clique)
+    target = "" if found is None else revisions.pod_template_hash(template, found)
+    return group_updates.is_in_update(seen.clique, seen.group, target)
 
 
 def _begins_to_follow(seen: Observation, status: PodCliqueStatus) -> bool:

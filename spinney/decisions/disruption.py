@@ -1,4 +1,10 @@
-"""Disruption of gangs: what is taken away is taken whole, and is marked before it goes (rule 2.8).
+"""Disruption: may something healthy be taken away now (rule 2.8).
+
+An update takes pods and copies one by one (`may_take`). A level has one writer, which stores its
+choice before anything is deleted; so what was chosen counts as gone from then on, here and in the
+next look.
+
+Preemption takes whole gangs, and marks them before they go:
 
     marked     `DisruptionTarget` is True: the intent. Nothing of the gang is placed any more, and
                every pod of it that has a node is deleted, with its grace
@@ -9,7 +15,7 @@ The mark is written by compare-and-swap and read back before a pod is deleted; s
 in the middle goes on where the last one stopped, and no gang is left with some of its pods. What is
 marked counts as gone for everybody who asks what may still be taken.
 
-The scheduler is the one writer of this condition.
+The scheduler is the one writer of that condition.
 """
 
 from __future__ import annotations
@@ -20,8 +26,9 @@ from datetime import datetime
 from spinney.api.core.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.decisions import pods
-from spinney.meta import conditions
+from spinney.meta import conditions, quantities
 from spinney.meta.conditions import FALSE, TRUE, Condition
+from spinney.meta.quantities import IntOrString
 
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTED = "PreemptionByScheduler"
@@ -29,6 +36,25 @@ PREEMPTED = "PreemptionByScheduler"
 
 PARTIAL = "PartialGang"
 """Why a gang is taken away: it was placed in part, and the rest finds no place."""
+
+
+def may_take(*, ready: int, least: int, taken: int, most: int) -> bool:
+    """Whether one more that is ready may be taken.
+
+    `ready` are those not chosen yet, `least` how many are needed, `taken` those chosen that are not
+    back yet, `most` how many may be down at once. The first may cost one below `least`, further
+    ones nothing (rule 3.3).
+    """
+    if taken == 0:
+        return ready >= least
+    return taken < most and ready > least
+
+
+def most_at_once(max_unavailable: IntOrString | None, replicas: int) -> int:
+    """Return how many may be down at once: a count, or a share rounded down; at least one."""
+    if max_unavailable is None:
+        return 1
+    return max(1, quantities.resolve(max_unavailable, replicas, round_up=False))
 
 
 def is_marked(gang: PodGang) -> bool:

@@ -6,17 +6,30 @@ revision its set replica runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from spinney.api import groupkinds, labels
 from spinney.api.podclique import PodClique
-from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup, PodCliqueScalingGroupStatus
+from spinney.api.podcliquescalinggroup import (
+    PodCliqueScalingGroup,
+    PodCliqueScalingGroupStatus,
+    PodCliqueScalingGroupUpdateProgress,
+)
 from spinney.api.podcliqueset import PodCliqueSet
+from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
-from spinney.decisions import clique_status, copies, places, reporting, sharing, termination
+from spinney.decisions import (
+    clique_status,
+    copies,
+    disruption,
+    places,
+    reporting,
+    sharing,
+    termination,
+)
 from spinney.decisions.actions import ACTIONS_MAX, Action, Create, Decision, Delete, Emit, Patch
 from spinney.decisions.clique_status import BREACHED, NEEDS_NONE
 from spinney.decisions.copies import Copy
@@ -26,6 +39,9 @@ from spinney.decisions.making.claims import Claim
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.decisions.sharing import Shared
 from spinney.decisions.termination import Fate
+from spinney.decisions.updates import groups as group_updates
+from spinney.decisions.updates import lockstep
+from spinney.decisions.updates import replicas as replica_updates
 from spinney.meta import conditions, selectors
 from spinney.meta.conditions import FALSE, TRUE, UNKNOWN, Condition
 from spinney.meta.documents import Json
@@ -53,6 +69,9 @@ class Observation(Record):
     cliques: tuple[PodClique, ...] = ()
     """Its PodCliques, sorted by name."""
 
+    gangs: tuple[PodGang, ...] = ()
+    """The gangs its copies are placed with, looked at while it is in update."""
+
     holders: tuple[ObjectMeta, ...] = ()
     """PodCliques at names it needs that are not its own."""
 
@@ -66,6 +85,10 @@ def decide(seen: Observation) -> Decision:
         return _let_go(group)
     if seen.set_ is None or seen.place is None:
         return Decision(reasons=("its PodCliqueSet is not there: its owner will be collected",))
+    turn = _turn(seen, seen.set_, seen.place)
+    if turn.progress != group.status.rolling_update_progress:
+        status = status_of(_with_progress(seen, turn.progress))
+        return Decision(intent=reporting.document(status, COUNTERS), reasons=(turn.reason,))
     wanted = {place.name: place for place in _places(seen.place, group.spec.replicas)}
     shares = sharing.decide(
         wanted_claims(seen),
@@ -78,6 +101,8 @@ def decide(seen: Observation) -> Decision:
     actions: list[Action] = [*shares.actions]
     reasons: list[str] = [*shares.reasons]
     _delete_excess(seen, wanted, actions, reasons)
+    actions.extend(turn.actions)
+    reasons.extend(filter(None, [turn.reason]))
     fate = _fate(seen, seen.set_, seen.place)
     actions.extend(termination.actions_of(ref_of(group), group.metadata, fate))
     reasons.extend(fate.reasons)
@@ -95,6 +120,96 @@ def decide(seen: Observation) -> Decision:
         wake_after=fate.wake_after,
         reasons=tuple(reasons),
     )
+
+
+# Following the template
+
+
+class Turn(Record):
+    """What an update does with a group now."""
+
+    progress: PodCliqueScalingGroupUpdateProgress | None = None
+    """As it has to be stored before anything is deleted."""
+
+    actions: tuple[Action, ...] = ()
+    reason: str = ""
+
+
+def _turn(seen: Observation, set_: PodCliqueSet, place: GroupPlace) -> Turn:
+    """Return what an update does now; nothing, where it is not this group's turn (rule 3.6)."""
+    group = seen.group
+    stored = group.status.rolling_update_progress
+    on_delete = replica_updates.is_on_delete(set_)
+    if on_delete and stored is not None and group_updates.is_open(stored):
+        reason = "its update ends: pods follow their template when they are deleted"
+        return Turn(progress=group_updates.ended(stored, seen.now), reason=reason)
+    is_target = seen.revision == set_.status.current_generation_hash
+    is_turn = replica_updates.is_turn_of(set_, place.set_replica_index, seen.revision)
+    if not (is_turn or (on_delete and is_target)):
+        return Turn(progress=stored)
+    found, target = copies_of(seen), group_updates.targets(set_.spec.template, place)
+    begun = group_updates.begun(group, found, target, seen.revision, seen.now)
+    if begun is not None:
+        if on_delete:
+            begun = msgspec.structs.replace(begun, update_ended_at=begun.update_started_at)
+        return Turn(progress=begun, reason="its copies are to follow a changed template")
+    if on_delete:
+        return Turn(progress=stored, actions=tuple(_stamped(seen, set_, found)))
+    if stored is None or not group_updates.is_open(stored):
+        return Turn(progress=stored)
+    strategy = set_.spec.update_strategy
+    rolling = strategy.rolling_recreate
+    most = disruption.most_at_once(
+        None if rolling is None else rolling.max_unavailable, group.spec.replicas
+    )
+    hold = "the update is paused" if strategy.paused else _hold(seen)
+    due = lockstep.due(set_, group.spec.replicas)
+    step = group_updates.step(group, found, target, stored, most=most, due=due, hold=hold)
+    progress = group_updates.advanced(group, found, target, stored, step, seen.now)
+    goes = set() if strategy.paused else {*step.forced, *step.taken}
+    return Turn(
+        progress=progress,
+        actions=tuple(
+            Delete(target=_clique_ref(clique), only_if=Precondition(uid=clique.metadata.uid))
+            for copy_ in found
+            for clique in copy_.cliques
+            if str(copy_.index) in goes and not copies.is_going(clique)
+        ),
+        reason=f"its update: {step.waits_for or 'goes on'}",
+    )
+
+
+def _hold(seen: Observation) -> str:
+    """Return why an update takes nothing that is ready now (rule 2.8)."""
+    about_to_go = [gang.metadata.name for gang in seen.gangs if disruption.is_marked(gang)]
+    return f"gang {about_to_go[0]} is about to be preempted" if about_to_go else ""
+
+
+def _stamped(seen: Observation, set_: PodCliqueSet, found: Sequence[Copy]) -> Iterator[Action]:
+    """Yield what makes PodCliques say what their pods are to follow once they are deleted."""
+    for copy_ in found:
+        for place, clique in zip(copy_.places, copy_.cliques, strict=False):
+            if place.name == clique.metadata.name and not copies.is_going(clique):
+                wanted = clique_documents.podclique(
+                    set_, set_.spec.template, place, seen.group.metadata
+                )
+                change = clique_documents.template_change(clique, wanted)
+                if change:
+                    only_if = Precondition(uid=clique.metadata.uid)
+                    yield Patch(target=_clique_ref(clique), merge=change, only_if=only_if)
+
+
+def _clique_ref(clique: PodClique) -> Ref:
+    metadata = clique.metadata
+    return Ref(kind=groupkinds.CLIQUE, namespace=metadata.namespace, name=metadata.name)
+
+
+def _with_progress(
+    seen: Observation, progress: PodCliqueScalingGroupUpdateProgress | None
+) -> Observation:
+    status = msgspec.structs.replace(seen.group.status, rolling_update_progress=progress)
+    group = msgspec.structs.replace(seen.group, status=status)
+    return msgspec.structs.replace(seen, group=group)
 
 
 def _turns(
@@ -239,6 +354,7 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
     """Return the status of a scaling group."""
     group = seen.group
     found = copies_of(seen)
+    target = _targets(seen)
     told_errors = sharing.same_errors(group.status.last_errors, errors)
     status = msgspec.structs.replace(
         group.status,
@@ -248,7 +364,9 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
         scheduled_replicas=sum(map(copies.is_scheduled, found)),
         available_replicas=sum(map(copies.is_available, found)),
         updated_replicas=sum(
-            copies.is_available(copy) and all(map(copies.is_updated, copy.cliques))
+            copies.is_available(copy)
+            and not group_updates.is_outdated(target, copy)
+            and all(map(copies.is_updated, copy.cliques))
             for copy in found
         ),
         selector=_selector(group),
@@ -260,6 +378,13 @@ def status_of(seen: Observation, errors: tuple[LastError, ...] = ()) -> PodCliqu
             status, current_pod_clique_set_generation_hash=seen.revision
         )
     return status
+
+
+def _targets(seen: Observation) -> Mapping[str, str]:
+    """Return what the copies should be made from: what their set replica runs."""
+    if seen.set_ is None or seen.place is None:
+        return {}
+    return group_updates.targets(seen.set_.spec.template, seen.place)
 
 
 def _follows(seen: Observation, copy: Copy) -> bool:

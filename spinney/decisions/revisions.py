@@ -16,6 +16,7 @@ from spinney.api.podcliqueset import PodCliqueSet
 from spinney.api.templates import PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
 from spinney.decisions.making import owning
 from spinney.meta.documents import Document, Json, list_at, object_at, string_at, strings
+from spinney.meta.metadata import ObjectMeta
 
 KEPT = 10
 """How many revisions are kept beyond those that run."""
@@ -33,6 +34,11 @@ def _clique_document(clique: PodCliqueTemplateSpec) -> Document:
 def _template_document(template: PodCliqueSetTemplateSpec) -> Document:
     cliques: list[Json] = [_clique_document(clique) for clique in template.cliques]
     return {"priorityClassName": template.priority_class_name, "cliques": cliques}
+
+
+def data_of(template: PodCliqueSetTemplateSpec) -> Document:
+    """Return what a revision keeps of a template."""
+    return _template_document(template)
 
 
 def generation_hash(template: PodCliqueSetTemplateSpec) -> str:
@@ -84,18 +90,27 @@ def name(set_name: str, revision: str) -> str:
 def document(set_: PodCliqueSet, revision: str, number: int) -> Document:
     """Return the ControllerRevision of what the set's template says now."""
     set_name = set_.metadata.name
+    metadata: Document = {
+        "name": name(set_name, revision),
+        "namespace": set_.metadata.namespace,
+        "labels": {**labels.defaults(set_name), labels.REVISION: revision},
+        "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
+    }
+    why = cause(set_.metadata)
+    if why:
+        metadata["annotations"] = {labels.CHANGE_CAUSE: why}
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
-        "metadata": {
-            "name": name(set_name, revision),
-            "namespace": set_.metadata.namespace,
-            "labels": {**labels.defaults(set_name), labels.REVISION: revision},
-            "ownerReferences": [owning.owner_reference(groupkinds.SET, set_.metadata)],
-        },
+        "metadata": metadata,
         "revision": number,
         "data": _template_document(set_.spec.template),
     }
+
+
+def cause(metadata: ObjectMeta) -> str:
+    """Return why something was changed, as an annotation says; "" where none does."""
+    return metadata.annotations.get(labels.CHANGE_CAUSE, "")
 
 
 def hash_of(revision: ControllerRevision) -> str:

@@ -18,6 +18,7 @@ from spinney.api import groupkinds, labels, names
 from spinney.api.clustertopologybinding import ClusterTopologyBinding
 from spinney.api.core.controllerrevision import ControllerRevision
 from spinney.api.core.horizontalpodautoscaler import HorizontalPodAutoscaler
+from spinney.api.core.pod import Pod
 from spinney.api.core.services import Service
 from spinney.api.podclique import PodClique
 from spinney.api.podcliquescalinggroup import PodCliqueScalingGroup
@@ -26,6 +27,8 @@ from spinney.api.podgang import PodGang
 from spinney.api.status import LastError
 from spinney.api.templates import PodCliqueSetTemplateSpec
 from spinney.decisions import (
+    copies,
+    deadlines,
     places,
     reporting,
     revisions,
@@ -43,6 +46,9 @@ from spinney.decisions.places import CliquePlace, GroupPlace, Layout
 from spinney.decisions.settings import DEFAULTS, Settings
 from spinney.decisions.sharing import Shared
 from spinney.decisions.termination import Fate
+from spinney.decisions.updates import progressing
+from spinney.decisions.updates import replicas as replica_updates
+from spinney.decisions.updates.replicas import Scene
 from spinney.meta import records
 from spinney.meta.documents import Document, Json
 from spinney.meta.metadata import ObjectMeta
@@ -71,6 +77,9 @@ class Observation(Record):
     grouped: tuple[PodClique, ...] = ()
     """PodCliques of groups, of those replicas that say they have too little ready."""
 
+    stuck: tuple[Pod, ...] = ()
+    """The pods of the replica in update, where that gets on no more."""
+
     gangs: tuple[PodGang, ...] = ()
     holders: tuple[tuple[GroupKind, ObjectMeta], ...] = ()
     """Objects at names it needs that are not its own."""
@@ -94,17 +103,52 @@ def decide(seen: Observation) -> Decision:
     fate = fate_of(seen)
     plan.tear_down(fate)
     plan.remove_excess()
-    status = _status(seen, plan)
+    progress = _progress(seen, plan, fate)
+    status = _status(seen, plan, progress)
     changed = status != set_.status
+    if replica_updates.is_new_turn(set_, progress):
+        intent = reporting.document(status, set_status.COUNTERS)
+        return Decision(intent=intent, reasons=("the next replica's turn has come",))
     if changed and reporting.must_go_first(set_.status.conditions):
         intent = reporting.document(status, set_status.COUNTERS)
         return Decision(intent=intent, reasons=(reporting.TOLD_FIRST,))
+    told = progressing.turns(ref_of(set_), set_, status)
     return Decision(
-        actions=tuple(plan.actions),
+        actions=(*told, *plan.actions)[:ACTIONS_MAX],
         status=reporting.document(status, set_status.COUNTERS) if changed else None,
-        wake_after=fate.wake_after,
+        wake_after=deadlines.earliest(fate.wake_after, progressing.left(set_, seen.now) or None),
         reasons=tuple(plan.reasons),
     )
+
+
+def scene_of(seen: Observation) -> Scene:
+    """Return a set as its update sees it."""
+    return _scene(seen, running_revisions(seen))
+
+
+def _scene(seen: Observation, running: Mapping[int, str]) -> Scene:
+    groups, cliques = _by_name(seen)
+    return Scene(
+        set_=seen.set_,
+        layout=places.layout(seen.set_),
+        running=running,
+        cliques=cliques,
+        groups=groups,
+        gangs={gang.metadata.name: gang for gang in seen.gangs},
+    )
+
+
+def _progress(seen: Observation, plan: _Plan, fate: Fate) -> PodCliqueSetUpdateProgress | None:
+    """Return how far the update of the set has come."""
+    torn_down = {fall.index for fall in fate.falls}
+    found = replica_updates.advanced(_scene(seen, plan.running), torn_down, seen.now)
+    return progressing.resumed(seen.set_, found, seen.now)
+
+
+def stuck_replica(seen: Observation) -> int | None:
+    """Return the replica whose pods have to be looked at: its update does not get on."""
+    left = progressing.left(seen.set_, seen.now)
+    return replica_updates.current(seen.set_) if left is not None and not left else None
 
 
 def fate_of(seen: Observation) -> Fate:
@@ -200,11 +244,7 @@ def _note_template(seen: Observation) -> Decision:
     status = msgspec.structs.replace(set_.status, current_generation_hash=target)
     reason = "its template is noted"
     if set_.status.current_generation_hash:
-        progress = PodCliqueSetUpdateProgress(
-            update_started_at=seen.now.replace(microsecond=0),
-            pod_clique_set_generation_hash=target,
-            last_progress_at=seen.now.replace(microsecond=0),
-        )
+        progress = replica_updates.begun(set_, target, seen.now)
         status = msgspec.structs.replace(
             status, rolling_update_progress=progress, updated_replicas=0
         )
@@ -291,6 +331,7 @@ class _Plan:
         self._lost: set[str] = set()
         self._wanted: defaultdict[GroupKind, set[str]] = defaultdict(set)
         self._sets: dict[str, tuple[PodCliqueSet, Layout]] = {}
+        self._stamps: dict[tuple[str, str], str] = {}
         self._keys = gang_documents.keys_by_domain(seen.binding, seen.settings)
         for _, metadata in _strangers(seen):
             self._told.append(conflict(ref_of(self.set_), self.set_.metadata.uid, metadata))
@@ -408,12 +449,22 @@ class _Plan:
             )
 
     def _count_anew(self, target: str, kept: Mapping[str, ControllerRevision]) -> None:
-        """Number the target above all others where the set went back to it: the newest counts."""
+        """Number the target above all others where the set went back to it: the newest counts.
+
+        Why it was changed is told as the set tells it, as people annotate that afterwards too.
+        """
+        if target not in kept:
+            return
+        metadata = kept[target].metadata
+        merge: Document = {}
         newest = max((item.revision for item in kept.values()), default=0)
-        if target in kept and kept[target].revision < newest:
-            merge: Document = {"revision": newest + 1}
-            metadata = kept[target].metadata
-            self._patch(groupkinds.REVISION, metadata, merge, "the set went back to it")
+        if kept[target].revision < newest:
+            merge["revision"] = newest + 1
+        why = revisions.cause(self.set_.metadata)
+        if why and why != revisions.cause(metadata):
+            merge["metadata"] = {"annotations": {labels.CHANGE_CAUSE: why}}
+        if merge:
+            self._patch(groupkinds.REVISION, metadata, merge, "it is what the set says now")
 
     # One replica
 
@@ -445,10 +496,23 @@ class _Plan:
 
     def _make_base_gang(self, set_: PodCliqueSet, layout: Layout, index: int) -> None:
         name = names.base_podgang(set_.metadata.name, index)
+        self._follow_target(index, name)
         if self._want(groupkinds.GANG, name):
             members = partial(layout.base_places, index, self._group_replicas)
             document = partial(self._gang, set_, name, members, self.running[index])
             self._create(groupkinds.GANG, document, name)
+
+    def _follow_target(self, index: int, name: str) -> None:
+        """Have a replica run the target, where its turn has come: its gang tells all others."""
+        target = self.set_.status.current_generation_hash
+        gang = self._there[groupkinds.GANG].get(name)
+        if not isinstance(gang, PodGang) or self.running[index] == target:
+            return
+        on_delete = replica_updates.is_on_delete(self.set_)
+        if on_delete or replica_updates.current(self.set_) == index:
+            merge: Document = {"metadata": {"labels": {labels.REVISION: target}}}
+            self._patch(groupkinds.GANG, gang.metadata, merge, f"replica {index} is to be updated")
+            self._told.append(progressing.begins(ref_of(self.set_), self.set_, index))
 
     def _gang(
         self,
@@ -512,6 +576,7 @@ class _Plan:
             self._create(groupkinds.CLIQUE, document, place.name, (gang,))
         clique = places.clique_of(set_.spec.template, place.clique)
         assert clique is not None, "a place is of a clique of its template"
+        self._follow_template(set_, place)
         config = clique.spec.auto_scaling_config
         there = self._there[groupkinds.CLIQUE].get(place.name)
         if isinstance(there, PodClique) and there.spec.auto_scaling_config != config:
@@ -521,6 +586,32 @@ class _Plan:
         if config is not None:
             wanted = supporting.autoscaler(set_, groupkinds.CLIQUE.kind, place.name, config)
             self._make_autoscaler(place.name, wanted)
+
+    def _follow_template(self, set_: PodCliqueSet, place: CliquePlace) -> None:
+        """Have a PodClique say what its replica runs; its pods follow one after the other."""
+        there = self._there[groupkinds.CLIQUE].get(place.name)
+        if not isinstance(there, PodClique) or copies.is_going(there):
+            return
+        revision = self.running[place.set_replica_index]
+        if revision not in self._known:
+            return
+        if there.metadata.labels.get(labels.POD_TEMPLATE_HASH) == self._stamp(set_, place):
+            return
+        wanted = clique_documents.podclique(set_, set_.spec.template, place)
+        change = clique_documents.template_change(there, wanted)
+        if change:
+            why = "its replica runs another template"
+            self._patch(groupkinds.CLIQUE, there.metadata, change, why)
+
+    def _stamp(self, set_: PodCliqueSet, place: CliquePlace) -> str:
+        """Return the hash of what a clique of a replica is made from, worked out once a look."""
+        key = self.running[place.set_replica_index], place.clique
+        if key not in self._stamps:
+            template = set_.spec.template
+            clique = places.clique_of(template, place.clique)
+            assert clique is not None, "a place is of a clique of its template"
+            self._stamps[key] = revisions.pod_template_hash(template, clique)
+        return self._stamps[key]
 
     def _make_autoscaler(self, name: str, document: Document) -> None:
         if self._want(groupkinds.AUTOSCALER, name):
@@ -614,8 +705,10 @@ def _autoscaler_change(there: HorizontalPodAutoscaler, document: Document) -> Do
     return {"spec": changed} if changed else {}
 
 
-def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
-    return set_status.status_of(
+def _status(
+    seen: Observation, plan: _Plan, progress: PodCliqueSetUpdateProgress | None
+) -> PodCliqueSetStatus:
+    status = set_status.status_of(
         seen.set_,
         set_status.Parts(
             groups=seen.groups,
@@ -628,6 +721,16 @@ def _status(seen: Observation, plan: _Plan) -> PodCliqueSetStatus:
         ),
         seen.settings,
         seen.now,
+    )
+    if progress is None:
+        return status
+    scene = _scene(seen, plan.running)
+    said = progressing.condition(scene, progress, seen.stuck, seen.now)
+    return msgspec.structs.replace(
+        status,
+        rolling_update_progress=progress,
+        updated_replicas=replica_updates.updated_count(scene, progress),
+        conditions=progressing.with_condition(status.conditions, said, seen.now),
     )
 
 

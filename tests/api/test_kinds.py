@@ -251,6 +251,8 @@ ADDITIONS = (
     ("PodClique", "status.wasAvailable"),
     ("PodClique", "status.succeededIndexes"),
     ("PodGang", "status.incarnation"),
+    ("PodCliqueSet", "status.rollingUpdateProgress.currentlyUpdating.step"),
+    ("PodCliqueSet", "status.rollingUpdateProgress.currentlyUpdating.steps"),
     *((kind, "status.rollingUpdateProgress.lastProgressAt") for kind in SCALED if "Pod" in kind),
 )
 
@@ -342,6 +344,7 @@ PROGRESS_FIELDS = {
         "updatedPodCliquesCount",
         "totalPodCliquesCount",
         "podCliqueSetGenerationHash",
+        "replicasAtStart",
         "lastProgressAt",
     ),
     "PodClique": (
@@ -349,6 +352,7 @@ PROGRESS_FIELDS = {
         "readyPodsSelectedToUpdate",
         "podCliqueSetGenerationHash",
         "podTemplateHash",
+        "replicasAtStart",
         "lastProgressAt",
     ),
 }
@@ -365,13 +369,18 @@ def test_progress_has_its_fields(kind: str) -> None:
 @pytest.mark.rule("1.4")
 def test_what_is_selected_and_what_is_current_have_their_fields() -> None:
     updating = field("PodCliqueSet", "status.rollingUpdateProgress.currentlyUpdating")
-    assert set(updating.properties) == {"replicaIndex", "updateStartedAt"}
+    assert set(updating.properties) == {
+        "replicaIndex",
+        "updateStartedAt",
+        "step",
+        "steps",
+    }
     for kind, name in (
         ("PodClique", "readyPodsSelectedToUpdate"),
         ("PodCliqueScalingGroup", "readyReplicaIndicesSelectedToUpdate"),
     ):
         chosen = field(kind, f"status.rollingUpdateProgress.{name}")
-        assert set(chosen.properties) == {"current", "completed"}
+        assert set(chosen.properties) == {"current", "others", "completed"}
         assert field(kind, "status.currentPodCliqueSetGenerationHash").type == "string"
     assert field("PodClique", "status.currentPodTemplateHash").type == "string"
     assert "currentPodGangSetGenerationHash" not in field("PodClique", "status").properties

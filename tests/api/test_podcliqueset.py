@@ -1187,3 +1187,14 @@ def test_a_restart_policy_that_ends_inference_is_warned_of() -> None:
         f'{C}[0].spec.podSpec.restartPolicy: with "Never" a pod that ends stays ended until it is '
         "replaced: Always is meant for Inference"
     ]
+
+
+@pytest.mark.parametrize("kind", ["OnDelete", "Coherent"])
+def test_a_count_that_a_type_of_update_does_not_look_at_is_warned_of(kind: str) -> None:
+    strategy: Document = {"type": kind, "rollingRecreate": {"maxUnavailable": 2}}
+    path = "spec.updateStrategy.rollingRecreate.maxUnavailable"
+    assert warned_of(changed(BASE, {"spec.updateStrategy": strategy})) == [
+        f"{path}: does not count with type {kind}"
+    ]
+    rolling: Document = {**strategy, "type": "RollingRecreate"}
+    assert warned_of(changed(BASE, {"spec.updateStrategy": rolling})) == []

@@ -17,7 +17,7 @@ from spinney.cli import completing, main
 VERBS = [
     *("up", "down", "status", "kubeconfig", "demo", "token"),
     *("apply", "get", "describe", "delete", "scale", "wait", "events", "edit", "diff"),
-    *("tree", "why", "logs", "top", "exec", "port-forward"),
+    *("tree", "why", "logs", "top", "exec", "port-forward", "plan", "rollout"),
     *("validate", "show-defaults", "crds", "fields", "version", "completion"),
 ]
 KIND_NAMES = sorted(kind.kind for kind in OUR_KINDS)
@@ -148,6 +148,7 @@ def test_help_loads_nothing_but_the_command_line():
         "spinney.cli",
         "spinney.cli.completing",
         "spinney.cli.insight",
+        "spinney.cli.rollouts",
         "spinney.cli.main",
         "spinney.cli.objects",
         "spinney.cli.offline",

@@ -154,7 +154,7 @@ def test_controllers_killed_between_two_writes_begin_again(writes: int) -> None:
     async def story(life: Life) -> None:
         await life.apply(WHOLE.document())
         for _ in range(3):
-            writer = _Dying(life, writes)
+            writer = Dying(life, writes)
             async with life.running(writer=writer):
                 await life.until(lambda: writer.left < 0 or _whole(life), MINUTE)  # noqa: B023
         async with life.running():
@@ -167,7 +167,7 @@ def _whole(life: Life) -> bool:
     return life.is_available("small", WHOLE.replicas)
 
 
-class _Dying:
+class Dying:
     """A writer that stops to answer after some writes, as if its process had been killed."""
 
     def __init__(self, life: Life, writes: int) -> None:

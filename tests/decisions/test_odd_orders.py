@@ -218,6 +218,7 @@ def updating() -> tuple[World, str]:
     """Return a world whose replicas run the revision before the template's, and that revision."""
     world = living()
     running = string_at(world.documents[BASE], ["metadata", "labels", labels.REVISION])
+    world.change(SET, ["spec", "updateStrategy", "paused"], True)
     template = object_at(world.documents[SET], ["spec", "template"])
     text = json.dumps(template).replace("main:1", "main:2")
     world.change(SET, ["spec", "template"], json.loads(text))

@@ -12,8 +12,9 @@ from spinney.decisions import places, revisions, startup
 from spinney.decisions.making import environment, owning
 from spinney.decisions.places import CliquePlace, GroupPlace
 from spinney.meta import records
-from spinney.meta.documents import Document
+from spinney.meta.documents import Document, object_at
 from spinney.meta.metadata import ObjectMeta
+from spinney.meta.patches import merge_patch
 
 API_VERSION = "grove.io/v1alpha1"
 
@@ -110,6 +111,33 @@ def _spec(
     if clique.spec.auto_scaling_config is not None:
         spec["autoScalingConfig"] = records.encode(clique.spec.auto_scaling_config)
     return spec
+
+
+def template_change(clique: PodClique, wanted: Document) -> Document:
+    """Return the merge patch that makes a PodClique follow another template; empty where it does.
+
+    Its replicas are its own, and what else it says cannot change.
+    """
+    carried = object_at(wanted, ["metadata", "labels"])
+    if carried.get(labels.POD_TEMPLATE_HASH) == clique.metadata.labels.get(
+        labels.POD_TEMPLATE_HASH
+    ):
+        return {}
+    held: Document = {
+        "metadata": {
+            "labels": {**clique.metadata.labels},
+            "annotations": {**clique.metadata.annotations},
+        },
+        "spec": {"podSpec": clique.spec.pod_spec},
+    }
+    said: Document = {
+        "metadata": {
+            "labels": carried,
+            "annotations": object_at(wanted, ["metadata", "annotations"]),
+        },
+        "spec": {"podSpec": object_at(wanted, ["spec", "podSpec"])},
+    }
+    return merge_patch.diff(held, said)
 
 
 def min_available(clique: PodCliqueTemplateSpec | PodClique) -> int:
