@@ -13,6 +13,7 @@ from spinney.decisions import pods
 from spinney.decisions.actions import Action, Delete
 from spinney.meta.documents import Document, object_at, string_at
 from spinney.meta.references import Ref
+from tests import laws
 from tests.decisions.shapes import Clique, Group, Small
 from tests.decisions.test_updates import SET, change, condition, images, progress
 from tests.decisions.worlds import World
@@ -181,6 +182,7 @@ def test_the_type_may_change_in_mid_update() -> None:
 
 
 @pytest.mark.law
+@laws.examples(4)
 @given(st.data(), st.integers(0, 40))
 def test_lock_step_is_kept_whatever_happens_meanwhile(data: st.DataObject, count: int) -> None:
     world = coherent()

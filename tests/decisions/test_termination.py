@@ -13,6 +13,7 @@ from spinney.decisions import deadlines, termination
 from spinney.decisions.actions import Delete
 from spinney.meta.documents import Document, is_object, list_at, object_at, string_at, with_value
 from spinney.meta.references import GroupKind, Ref
+from tests import laws
 from tests.decisions.shapes import Clique, Group, Small
 from tests.decisions.worlds import LOOKS, START, World
 
@@ -133,6 +134,7 @@ def breached(pods: set[str]) -> set[str]:
 @pytest.mark.rule("4.2")
 @pytest.mark.rule("4.4")
 @pytest.mark.rule("7.2")
+@laws.examples(4)
 @given(
     st.sets(st.sampled_from(SHAPE.pods()), min_size=1, max_size=8),
     st.sampled_from([None, 20, 60, 100]),

@@ -19,6 +19,7 @@ from spinney.decisions.updates import progressing
 from spinney.decisions.updates.replicas import Scene
 from spinney.meta.documents import Document, is_object, list_at, object_at, string_at
 from spinney.meta.references import Ref
+from tests import laws
 from tests.decisions.shapes import Clique, Group, Small
 from tests.decisions.worlds import World
 
@@ -232,6 +233,7 @@ def heal(world: World) -> None:
 @pytest.mark.rule("3.3")
 @pytest.mark.rule("3.4")
 @pytest.mark.rule("3.5")
+@laws.examples(4)
 @given(st.data(), st.sampled_from([(), ("c",), ("a",), ("b", "c")]), st.integers(0, 60))
 def test_an_update_keeps_its_promises_whatever_happens_meanwhile(
     data: st.DataObject, changed: tuple[str, ...], count: int

@@ -18,6 +18,7 @@ from spinney.meta.references import GroupKind, Precondition
 from spinney.ports import Change
 from spinney.testing.entropy import SeededEntropy
 from spinney.testing.lines import BadLine
+from tests import laws
 from tests.engine.worlds import (
     CLIQUE,
     CONFIG_MAP,
@@ -25,7 +26,6 @@ from tests.engine.worlds import (
     child_ref,
     clique,
     clique_ref,
-    examples,
     in_world,
     milliseconds,
     seconds,
@@ -153,7 +153,7 @@ def test_what_was_deleted_while_nobody_watched_is_missed_in_the_next_list():
 
 
 @pytest.mark.law
-@examples(10)
+@laws.examples(10)
 @given(st.integers(0, 2**32))
 @pytest.mark.rule("7.1")
 def test_controllers_end_up_right_whatever_the_line_does_and_never_write_twice(seed):

@@ -19,12 +19,12 @@ from spinney.ports import Identity
 from spinney.testing.clock import START
 from spinney.testing.entropy import SeededEntropy
 from spinney.testing.networks import Network
+from tests import laws
 from tests.engine.worlds import (
     ENGINE,
     LEASE,
     clique,
     decide,
-    examples,
     in_world,
     milliseconds,
     seconds,
@@ -296,7 +296,7 @@ class Candidate:
 
 
 @pytest.mark.law
-@examples(20)
+@laws.examples(20)
 @given(st.integers(0, 2**32))
 def test_of_two_managers_only_the_leader_acts_whatever_the_network_does(seed):
     """Two managers over networks that stall for seconds, cut off, and lose answers.

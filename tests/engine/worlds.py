@@ -6,8 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from hypothesis import settings
-
 from spinney.api.core.configuration import ConfigMap
 from spinney.api.kinds import KINDS
 from spinney.api.podclique import PodClique
@@ -35,11 +33,6 @@ LEASE = GroupKind(group="coordination.k8s.io", kind="Lease")
 EVENT = GroupKind(group="", kind="Event")
 ENGINE = Identity(user="system:spinney:controllers", manager="spinney")
 READ = [kind for kind in KINDS.values() if kind.names.group != "events.k8s.io"]
-
-
-def examples(share):
-    """Settings for a law whose every example is a long story: a share of those of the profile."""
-    return settings(max_examples=max(10, settings.default.max_examples // share))
 
 
 def milliseconds(count):

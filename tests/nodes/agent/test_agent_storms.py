@@ -22,7 +22,7 @@ from spinney.nodes.agent.station import POD
 from spinney.ports import ContainerPlan, Sandbox
 from spinney.testing.entropy import SeededEntropy
 from spinney.testing.runtimes import Script, ScriptedRuntime
-from tests.engine.worlds import examples
+from tests import laws
 from tests.nodes.agent.worlds import Ground, container, on_ground, ref
 
 NAMES = ("a", "b", "c", "d")
@@ -163,7 +163,7 @@ def check(storm: Storm) -> None:
 
 
 @pytest.mark.law
-@examples(4)
+@laws.examples(4)
 @given(seed=st.integers(0, 1_000_000))
 def test_after_every_storm_all_is_as_it_should_be(seed: int) -> None:
     """Two lives of the agent, ten blows each, then ten quiet minutes."""
