@@ -24,6 +24,7 @@ from tests.conformance.transcripts import Printed
         ("! W1119 22:30:48.577695   25367 prune.go:71] Old\n", "! W prune.go] Old\n"),
         ("! E1119 22:30:48.5   25367 reflector.go:7] cut\nnext\n", "next\n"),
         ('configmap "a" deleted from b namespace\n', 'configmap "a" deleted\n'),
+        ("secret/c pruned\nconfigmap/a pruned\n", "configmap/a pruned\nsecret/c pruned\n"),
         ("--- /tmp/x/LIVE-12/v1.ConfigMap", "--- <folder>/LIVE/v1.ConfigMap"),
     ],
 )

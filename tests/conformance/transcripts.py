@@ -35,12 +35,19 @@ _MASKS = (
 )
 _AGE = re.compile(r"(^|  )(\d+[smhd](?:\d+[smh])?)( *)(?= |$)(?! *\(\d+%)", re.MULTILINE)
 
+_PRUNED = re.compile(r"(?:^\S+ pruned\n){2,}", re.MULTILINE)
+
 
 def masked(text: str, masks: Mapping[str, str]) -> str:
     """Return a text without what differs from run to run."""
     for pattern, instead in (*_MASKS, *masks.items()):
         text = re.sub(pattern, instead, text)
-    return _AGE.sub(_masked_age, text)
+    return _PRUNED.sub(_sorted_lines, _AGE.sub(_masked_age, text))
+
+
+def _sorted_lines(found: re.Match[str]) -> str:
+    """Put lines in order that kubectl prints as they come to its mind."""
+    return "".join(sorted(found[0].splitlines(keepends=True)))
 
 
 def _masked_age(found: re.Match[str]) -> str:
