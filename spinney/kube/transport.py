@@ -28,6 +28,9 @@ from spinney.ports import Clock
 
 JSON = "application/json"
 CONNECT_TIMEOUT_SECONDS = 10
+CLOSING_TAKES = timedelta(milliseconds=50)
+"""How long connections that were given up are waited for in the end."""
+
 ANSWER_TIMEOUT_SECONDS = 60
 ATTEMPTS_MAX = 5
 IN_FLIGHT_MAX = 50
@@ -69,13 +72,16 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._certificate: bytes | None = None
         self._room = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._was_cut = False
+        """Whether some request was given up before its answer: its TLS ends a moment later."""
 
     async def close(self) -> None:
         """Close the connections, and let the loop see them closed."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-            await self._clock.sleep(timedelta())
+            await self._clock.sleep(CLOSING_TAKES if self._was_cut else timedelta())
+            self._was_cut = False
 
     async def request(
         self,
@@ -218,17 +224,22 @@ class Transport:
         """Send a request and give the answer if it is success; raises its error if not."""
         credential = await self._credentials.current()
         session = await self._ready(credential)
-        with self._translated():
-            answer = await session.request(
-                method,
-                self.connection.server + path,
-                params=query,
-                data=body,
-                headers=[*headers.items(), *self._credentials.headers(credential)],
-                timeout=limits,
-                allow_redirects=False,
-                server_hostname=self.connection.server_name or None,
-            )
+        is_answered = False
+        try:
+            with self._translated():
+                answer = await session.request(
+                    method,
+                    self.connection.server + path,
+                    params=query,
+                    data=body,
+                    headers=[*headers.items(), *self._credentials.headers(credential)],
+                    timeout=limits,
+                    allow_redirects=False,
+                    server_hostname=self.connection.server_name or None,
+                )
+            is_answered = True
+        finally:
+            self._was_cut |= not is_answered
         try:
             if answer.status >= 300:
                 data = await self._read(answer)
