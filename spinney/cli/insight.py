@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from spinney.cli import parsing
 from spinney.cli.parsing import Run, VerbParser, Verbs
@@ -50,7 +50,10 @@ def _declare_tree(verbs: Verbs) -> None:
         "--until-ready", action="store_true", help="go on drawing until everything is ready"
     )
     made.add_argument(
-        "--timeout", type=_duration, metavar="TIME", help="for how long at most (default: for ever)"
+        "--timeout",
+        type=parsing.span,
+        metavar="TIME",
+        help="for how long at most (default: for ever)",
     )
     parsing.take_form(made, ("table", "json"))
 
@@ -94,7 +97,7 @@ def _declare_logs(verbs: Verbs) -> None:
         "several)",
     )
     made.add_argument(
-        "--since", type=_duration, metavar="TIME", help="only what is newer: 5s, 2m, 3h"
+        "--since", type=parsing.span, metavar="TIME", help="only what is newer: 5s, 2m, 3h"
     )
     made.add_argument(
         "--since-time",
@@ -161,18 +164,6 @@ def _declare_port_forward(verbs: Verbs) -> None:
     made.add_argument(
         "--address", default="127.0.0.1", metavar="ADDRESS", help="where to listen here"
     )
-
-
-def _duration(text: str) -> timedelta:
-    from spinney.meta import durations
-
-    try:
-        found = durations.parse_duration(f"{text}s" if text.isdigit() else text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f'"{text}": {error}') from error
-    if found <= timedelta():
-        raise argparse.ArgumentTypeError(f'"{text}": must be more than 0')
-    return found
 
 
 def _instant(text: str) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import NoReturn, TypeAlias
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -127,3 +128,16 @@ def take_everywhere(made: argparse.ArgumentParser, *, is_top: bool = False) -> N
         default=False if is_top else missing,
         help="say which server is asked, and why",
     )
+
+
+def span(text: str) -> timedelta:
+    """Return a time of more than nothing; bare digits are seconds."""
+    from spinney.meta import durations
+
+    try:
+        found = durations.parse_duration(f"{text}s" if text.isdigit() else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'"{text}": {error}') from error
+    if found <= timedelta():
+        raise argparse.ArgumentTypeError(f'"{text}": must be more than 0')
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import timedelta
 
 from spinney.cli import parsing
 from spinney.cli.parsing import Run, Verbs
@@ -27,7 +26,7 @@ def declare(verbs: Verbs) -> None:
     )
     made.add_argument(
         "--timeout",
-        type=_duration,
+        type=parsing.span,
         metavar="TIME",
         help="status -w: for how long at most (default: for ever)",
     )
@@ -86,18 +85,6 @@ def _add(verbs: Verbs, name: str, run: Run, text: str) -> argparse.ArgumentParse
     made = verbs.add(name, run, text)
     parsing.take_everywhere(made)
     return made
-
-
-def _duration(text: str) -> timedelta:
-    from spinney.meta import durations
-
-    try:
-        found = durations.parse_duration(f"{text}s" if text.isdigit() else text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f'"{text}": {error}') from error
-    if found <= timedelta():
-        raise argparse.ArgumentTypeError(f'"{text}": must be more than 0')
-    return found
 
 
 _ONLY_FOR = {
